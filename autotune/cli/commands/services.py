@@ -10,7 +10,7 @@ import typer
 from ...core.errors import UsageError
 from ...engines.jobs import Running
 from ...system.installation import install_with
-from ..console import note, print_json
+from ..console import note, print_json, stdout
 from .declared_options import with_settings
 from .engine_options import running
 from .options import JsonOption
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 ConfigFile = Annotated[Path, typer.Argument(help="A TOML file, described in docs/network.md.")]
 OnceOption = Annotated[
     bool, typer.Option("--once", help="End when all senders have ended their streams. [default: wait for new streams]")
+]
+CheckOption = Annotated[
+    bool, typer.Option("--check", help="Say ports, memory, latency, tolerance and dumps a chunk; open nothing.")
 ]
 StatusOption = Annotated[float, typer.Option("--status", min=0.1, help="Seconds between two status lines.")]
 STATUS_S = 5.0
@@ -49,9 +52,11 @@ def dsim(config: ConfigFile, json: JsonOption = False, status: StatusOption = ST
     with with_spead2():
         from ...engines.service.dsim_service import Dsim, dsim_settings
         from ...engines.service.run_service import stopped_by_signals, told_every
+        from ...engines.service.served import at_level
 
-        digitiser = Dsim(dsim_settings(config), note)
-        with stopped_by_signals(digitiser.stop), told_every(status, note, digitiser.line):
+        tell = at_level(note)
+        digitiser = Dsim(dsim_settings(config), tell)
+        with stopped_by_signals(digitiser.stop), told_every(status, tell, digitiser.line):
             digitiser.run()
     _counts(digitiser.snapshot(), digitiser.line(), json)
 
@@ -60,6 +65,7 @@ def dsim(config: ConfigFile, json: JsonOption = False, status: StatusOption = ST
 def fengine(
     config: ConfigFile,
     once: OnceOption = False,
+    check: CheckOption = False,
     json: JsonOption = False,
     status: StatusOption = STATUS_S,
     **options: Any,
@@ -75,13 +81,14 @@ def fengine(
 
         return FService(f_service_settings(config), running(options), note)
 
-    _serve(service, once, json, status)
+    _serve(service, once, check, json, status)
 
 
 @with_settings(Running, without=("chunk", "filter_bank"))
 def xengine(
     config: ConfigFile,
     once: OnceOption = False,
+    check: CheckOption = False,
     json: JsonOption = False,
     status: StatusOption = STATUS_S,
     **options: Any,
@@ -97,12 +104,15 @@ def xengine(
 
         return XService(x_service_settings(config), running(options), note)
 
-    _serve(service, once, json, status)
+    _serve(service, once, check, json, status)
 
 
-def _serve(service: Callable[[], "Serving"], once: bool, json: bool, status: float) -> None:
+def _serve(service: Callable[[], "Serving"], once: bool, check: bool, json: bool, status: float) -> None:
     with with_spead2():
         serving = service()
+        if check:
+            stdout.print("\n".join(serving.check()), markup=False)
+            return
         from ...engines.service.run_service import ServiceState, run_service, status_line
 
         state = ServiceState()

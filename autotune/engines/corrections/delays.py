@@ -102,6 +102,10 @@ class DelayModel:
         n_kept = bisect_left(self._pieces, piece.start, key=lambda each: each.start)
         self._pieces = (*self._pieces[:n_kept], piece)
 
+    def shift(self, samples: int) -> None:
+        """Move all pieces to times that are so much later, but the one of the beginning."""
+        self._pieces = tuple(replace(each, start=each.start + samples * (each.start != BEFORE)) for each in self.pieces)
+
     def about(self, frequency: float) -> "DelayModel":
         """Returns the same delays, with their phases at ``frequency``, in cycles per sample above the middle."""
         turn = -2 * pi * frequency

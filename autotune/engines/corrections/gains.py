@@ -40,6 +40,20 @@ class Gains:
         self._n_set += 1
         self._pieces = (*(p for p in self._pieces if p[0] < start), (start, self._n_set, full))
 
+    @property
+    def pieces(self) -> list[tuple[int, np.ndarray]]:
+        """Returns (start, complex64 [n_channels, n_pols]) of all gains."""
+        return [(start, values) for start, _, values in self._pieces]
+
+    def begin_at(self, time: int) -> None:
+        """Make the gains that hold at ``time`` hold from the beginning on."""
+        number, values = self.at(time)
+        self._pieces = ((BEFORE, number, values), *(p for p in self._pieces if p[0] > time))
+
+    def shift(self, samples: int) -> None:
+        """Move all gains to times that are so much later, but those of the beginning."""
+        self._pieces = tuple((start + samples * (start != BEFORE), n, values) for start, n, values in self._pieces)
+
     def at(self, time: int) -> tuple[int, np.ndarray]:
         """Returns the gains of a heap that begins at ``time``, and before them their number."""
         pieces = self._pieces

@@ -10,7 +10,6 @@ import spead2.send
 from .outlet import Outlet
 
 MOST_PLACES = 1024  # places in memory whose heaps are kept
-FASTER = 1.1  # paced heaps leave faster than the stream by this factor
 M = TypeVar("M")  # the heaps of one place in memory
 EVERY_S = 5.0
 

@@ -1,6 +1,7 @@
 """Sends an X-engine's visibilities as SPEAD heaps. Each heap is a dump of some channels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 import spead2
@@ -8,11 +9,11 @@ import spead2.send
 
 from ...core.errors import UsageError
 from ..streams.visibilities import VisibilityInfo
-from .described import FASTER, DescribedOutlet
+from .described import DescribedOutlet
 from .endpoints import Endpoint
-from .items import FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP, X_HEADER_BYTES, XENG_RAW
+from .items import FLAVOUR, FREQUENCY, TIMESTAMP, XENG_RAW
 from .memory_heap import IMMEDIATE, MemoryHeap
-from .outlet import PATIENCE_S, never, outlet
+from .outlet import SendOptions, outlet
 
 N_X_ITEMS = 3
 
@@ -26,6 +27,7 @@ class DumpOutlet(DescribedOutlet[MemoryHeap]):
         first_channel: the engine's first channel in the whole band, which has ``n_channels``.
         transport: udp, ibv, tcp or inproc.
         is_paced: whether the packets of a heap are spread; otherwise they leave at once.
+        sending: options; see ``outlet``.
 
     Raises:
         UsageError: when nothing can be sent to an address.
@@ -40,31 +42,15 @@ class DumpOutlet(DescribedOutlet[MemoryHeap]):
         first_channel: int = 0,
         n_channels: int | None = None,
         is_paced: bool = True,
-        interface: str = "",
-        cores: Sequence[int] = (),
-        patience_s: float = PATIENCE_S,
-        is_asked: Callable[[], bool] = never,
+        **sending: Unpack[SendOptions],
     ) -> None:
         if info.n_pols != 2:
             raise UsageError("dumps on the network have four products: antennas must have two polarisations")
         self._shape, self._first_channel = (info.n_channels, 4 * info.n_baselines, 2), first_channel
-        n_bytes = 4 * int(np.prod(self._shape))
-        n_packets = -(-n_bytes // PAYLOAD_BYTES)
         dump_s = info.dump_samples / info.antennas[0].sample_rate_hz
-        rate = FASTER * (n_bytes + n_packets * X_HEADER_BYTES) / dump_s if is_paced else 0.0
-        sender = outlet(
-            transport,
-            to,
-            payload=PAYLOAD_BYTES,
-            n_items=N_X_ITEMS,
-            first=first_channel // info.n_channels,
-            step=(n_channels or info.n_channels) // info.n_channels,
-            rate=rate,
-            interface=interface,
-            cores=cores,
-            patience_s=patience_s,
-            is_asked=is_asked,
-        )
+        spread = (4 * int(np.prod(self._shape)), dump_s) if is_paced else None
+        first, step = (each // info.n_channels for each in (first_channel, n_channels or info.n_channels))
+        sender = outlet(transport, to, n_items=N_X_ITEMS, first=first, step=step, spread=spread, **sending)
         self.n_dumps = 0
         super().__init__(sender, self._described())
 

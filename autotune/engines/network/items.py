@@ -37,7 +37,4 @@ BF_RAW = 0x5000  # payload: voltages of a beam [n_channels, n_spectra, 2]
 
 # Bytes of a packet in front of its payload: 8, and 8 for each of SPEAD's own four items and of the heap's.
 DIGITISER_HEADER_BYTES = 72  # TIMESTAMP, DIGITISER_ID, DIGITISER_STATUS, ADC_SAMPLES
-F_HEADER_BYTES = 72  # TIMESTAMP, FENG_ID, FREQUENCY, FENG_RAW
-X_HEADER_BYTES = 64  # TIMESTAMP, FREQUENCY, XENG_RAW
-B_HEADER_BYTES = 72  # TIMESTAMP, FREQUENCY, BEAM_ANTENNAS, BF_RAW
 PAYLOAD_BYTES = 8192  # payload of a packet of F-, X- and B-engines; a digitiser's heap is one packet

@@ -3,7 +3,7 @@
 They come from Linux's /proc/net. On other systems there are none.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,14 +13,9 @@ LOCAL, DROPS = 1, -1  # columns
 
 def udp_drops(ports: Collection[int]) -> int:
     """Returns the number of packets that the kernel has dropped because UDP sockets at these ports were full."""
-    return sum(int(row[DROPS]) for row in _rows("udp") if _port(row) in ports)
-
-
-def _rows(protocol: str) -> Iterator[list[str]]:
-    for name in (protocol, f"{protocol}6"):
+    n = 0
+    for name in ("udp", "udp6"):
         with suppress(OSError):
-            yield from (line.split() for line in (PROC / name).read_text().splitlines()[1:])
-
-
-def _port(row: list[str]) -> int:
-    return int(row[LOCAL].rpartition(":")[2], 16)
+            rows = [line.split() for line in (PROC / name).read_text().splitlines()[1:]]
+            n += sum(int(row[DROPS]) for row in rows if int(row[LOCAL].rpartition(":")[2], 16) in ports)
+    return n

@@ -9,7 +9,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from contextlib import suppress
+from typing import Any, Protocol, TypeAlias, TypedDict
 
 import spead2
 import spead2.send
@@ -17,11 +18,13 @@ import spead2.send
 from ...core.errors import UsageError
 from .endpoints import Endpoint
 from .ibverbs import IBV, ibv_stream
-from .items import FLAVOUR
+from .items import FLAVOUR, PAYLOAD_BYTES
 from .memory_heap import MemoryHeap
 
 HEADER_BYTES = 8 + 8 * 4  # SPEAD's own, and heap counter, heap size, payload offset and payload length
 BURST_BYTES = 65536
+FASTER = 1.1  # paced heaps leave faster than the stream by this factor
+MOST_SPREAD_S = 1.0  # an outlet that is asked to end waits so long at most
 SOCKET_BYTES = 4 << 20
 MOST_HEAPS = 4096  # heaps under way in a stream
 RETRY_S = 1.0
@@ -31,7 +34,18 @@ PATIENCE_S = 2.0
 MOST_BUFFERS = 512  # buffers in one call of the kernel; Linux takes 1024
 Buffer: TypeAlias = bytes | memoryview
 AnyHeap: TypeAlias = spead2.send.Heap | MemoryHeap
+IP_MTU, IP_BYTES = 14, 28  # Linux's option, and the headers of IP and UDP
 ROUND_ROBIN = spead2.send.GroupMode.ROUND_ROBIN
+
+
+class SendOptions(TypedDict, total=False):
+    """The options of all outlets; ``outlet`` says what they are."""
+
+    payload: int
+    interface: str
+    cores: Sequence[int]
+    patience_s: float
+    is_asked: Callable[[], bool]
 
 
 def never() -> bool:
@@ -58,7 +72,7 @@ class Outlet(Protocol):
         Returns when the kernel has the packets, or sending failed; the heaps' memory may be used again then.
 
         Args:
-            rate: bytes a second; 0 is unlimited, and None takes the outlet's rate.
+            rate: bytes a second; 0 is unlimited, and None takes the outlet's rate, unless the sender should end.
             waits: whether the outlet may wait for a missing connection.
         """
 
@@ -114,6 +128,7 @@ class GroupOutlet:
         interface: str = "",
         ttl: int = 4,
         cores: Sequence[int] = (),
+        is_asked: Callable[[], bool] = never,
     ) -> None:
         pool = self._pool = spead2.ThreadPool(1, list(cores))
         self._stream: Any
@@ -126,7 +141,7 @@ class GroupOutlet:
             queues = [each for each in to if isinstance(each, spead2.InprocQueue)]
             self._stream = spead2.send.InprocStream(pool, queues, config)
         self._stream.set_cnt_sequence(first, step)
-        self._lock = threading.Lock()
+        self._lock, self._is_asked = threading.Lock(), is_asked
         self.n_destinations, self.n_failed = len(to), 0
 
     @property
@@ -135,7 +150,7 @@ class GroupOutlet:
 
     def send(self, heaps: Sequence[AnyHeap], rate: float | None = None, waits: bool = True) -> None:
         """Send a heap to each destination; see ``Outlet``."""
-        send_rate = -1.0 if rate is None else rate
+        send_rate = (0.0 if self._is_asked() else -1.0) if rate is None else rate
         references = [
             spead2.send.HeapReference(spead2_heap(heap), substream_index=place, rate=send_rate)
             for place, heap in enumerate(heaps)
@@ -187,7 +202,7 @@ class TcpOutlet:
     ) -> None:
         self._connections = [Connection(endpoint, patience_s, is_asked) for endpoint in to]
         self._packet_bytes, self._rate, self._next, self._step = packet_bytes, rate, first, step
-        self._lock, self._is_closed = threading.Lock(), threading.Event()
+        self._lock, self._is_closed, self._is_asked = threading.Lock(), threading.Event(), is_asked
         self.n_destinations, self.n_failed = len(to), 0
         self._thread = threading.Thread(target=self._keep_connected, name="autotune-connects", daemon=True)
         self._thread.start()
@@ -198,7 +213,7 @@ class TcpOutlet:
 
     def send(self, heaps: Sequence[AnyHeap], rate: float | None = None, waits: bool = True) -> None:
         """Send a heap to each destination; see ``Outlet``."""
-        rate = self._rate if rate is None else rate
+        rate = (0.0 if self._is_asked() else self._rate) if rate is None else rate
         with self._lock:
             for connection, heap in zip(self._connections, heaps, strict=True):
                 number, self._next = self._next, self._next + self._step
@@ -216,7 +231,8 @@ class TcpOutlet:
     def _keep_connected(self) -> None:
         while not self._is_closed.wait(RETRY_S):
             for connection in self._connections:
-                connection.connect()
+                if not self._is_closed.is_set():
+                    connection.connect()
 
 
 class Connection:
@@ -231,7 +247,7 @@ class Connection:
     ) -> None:
         self.endpoint, self._patience_s, self._is_asked = endpoint, patience_s, is_asked
         self._is_given_up = patience_s <= PATIENCE_S
-        self._socket = connected(endpoint, patience_s)
+        self._socket = connected(endpoint)
 
     @property
     def is_open(self) -> bool:
@@ -240,7 +256,7 @@ class Connection:
     def connect(self) -> None:
         """Try to make the connection if it is missing."""
         if self._socket is None:
-            self._socket = connected(self.endpoint, self._patience_s)
+            self._socket = connected(self.endpoint)
 
     def has_sent(self, buffers: Iterable[Buffer], rate: float, waits: bool = True) -> bool:
         """Returns whether the kernel has all buffers. Closes a connection that is broken or too slow."""
@@ -252,7 +268,7 @@ class Connection:
         due = time.monotonic()
         try:
             for burst in bursts(buffers):
-                send_all(self._socket, burst)
+                send_all(self._socket, burst, self._patience_s, self._is_asked)
                 if rate:
                     due += sum(map(len, burst)) / rate
                     time.sleep(max(0.0, due - time.monotonic()))
@@ -276,15 +292,28 @@ class Connection:
             self._socket = None
 
 
-def connected(endpoint: Endpoint, patience_s: float) -> socket.socket | None:
+def connected(endpoint: Endpoint) -> socket.socket | None:
     """Returns a connection; None if it is refused or takes longer than CONNECT_S."""
     try:
         connection = socket.create_connection((endpoint.host, endpoint.port), CONNECT_S)
     except OSError:
         return None
-    connection.settimeout(patience_s)
+    connection.settimeout(AGAIN_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
+
+
+def check_mtu(to: Endpoint, interface: str, packet_bytes: int, payload: int) -> None:
+    """Raises UsageError when the network on the way to an IPv4 address does not take such packets whole."""
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
+        if interface:
+            route.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
+        route.connect((to.host, to.port))  # this sends nothing
+        most = route.getsockopt(socket.IPPROTO_IP, IP_MTU) - IP_BYTES - (packet_bytes - payload)
+        if payload > most:
+            raise UsageError(
+                f"the network to {to} takes no packets with {payload} bytes of payload: give {most // 8 * 8}"
+            )
 
 
 def bursts(buffers: Iterable[Buffer]) -> Iterator[list[Buffer]]:
@@ -301,12 +330,17 @@ def bursts(buffers: Iterable[Buffer]) -> Iterator[list[Buffer]]:
         yield some
 
 
-def send_all(to: socket.socket, buffers: Sequence[Buffer]) -> None:
-    """Sends buffers one after the other, without copying them together. Raises OSError."""
-    left = [memoryview(buffer) for buffer in buffers]
+def send_all(to: socket.socket, buffers: Sequence[Buffer], patience_s: float, is_asked: Callable[[], bool]) -> None:
+    """Sends buffers one after the other, without copying them together. Raises OSError, also for a long pause."""
+    left, end = [memoryview(buffer) for buffer in buffers], time.monotonic() + patience_s
     while left:
-        n = to.sendmsg(left)
-        done = 0
+        try:
+            n = to.sendmsg(left)
+        except TimeoutError:
+            if time.monotonic() > end or is_asked():
+                raise
+            continue
+        done, end = 0, time.monotonic() + patience_s
         while done < len(left) and n >= len(left[done]):
             n -= len(left[done])
             done += 1
@@ -319,11 +353,11 @@ def outlet(
     transport: str,
     to: Sequence[Endpoint] | Sequence[spead2.InprocQueue],
     *,
-    payload: int,
     n_items: int,
     first: int,
     step: int,
-    rate: float = 0.0,
+    spread: tuple[int, float] | None = None,
+    payload: int = PAYLOAD_BYTES,
     interface: str = "",
     cores: Sequence[int] = (),
     patience_s: float = PATIENCE_S,
@@ -332,19 +366,29 @@ def outlet(
     """Returns an outlet by ``transport``: udp, ibv, tcp or inproc.
 
     Args:
-        payload: the most bytes of payload in a packet.
         n_items: items of a heap, without SPEAD's own four.
-        rate: bytes a second to each destination; 0 is unlimited.
+        spread: the bytes of a destination's heap, and the seconds from one to the next, over most of which its packets
+            are spread, or over MOST_SPREAD_S if that is shorter. None: they leave at once.
+        payload: the most bytes of payload in a packet.
+        interface: the address of the interface that sends multicast, and everything by ibv.
         patience_s: the time after which the connection of a TCP receiver that does not read is closed.
         is_asked: returns whether the sender should end; then it waits for no connection.
 
     Raises:
-        UsageError: for another transport, or when nothing can be sent to an address.
+        UsageError: for another transport, for packets that an address does not take, or when it takes nothing.
     """
+    rate = 0.0
+    if spread is not None:
+        n_bytes, seconds = spread
+        n_bytes += -(-n_bytes // payload) * (HEADER_BYTES + 8 * n_items)
+        rate = n_bytes * len(to) / min(seconds / FASTER, MOST_SPREAD_S)
     config = heap_config(payload, n_items, rate)
+    for each in to:
+        if isinstance(each, Endpoint) and transport == "udp":
+            check_mtu(each, interface, config.max_packet_size, payload)
     if transport == "tcp":
         endpoints = [each for each in to if isinstance(each, Endpoint)]
         return TcpOutlet(endpoints, config.max_packet_size, rate, first, step, patience_s, is_asked)
     if transport in ("udp", IBV, "inproc"):
-        return GroupOutlet(transport, to, config, first, step, interface, cores=cores)
+        return GroupOutlet(transport, to, config, first, step, interface, cores=cores, is_asked=is_asked)
     raise UsageError(f"transport is {transport!r}; it may be udp, ibv, tcp or inproc")

@@ -53,17 +53,19 @@ struct placing {
     int64_t heap_bytes, heap_samples, chunk_heaps, n_senders, sender_mask;
     int64_t sender_flags, time_flags; /* flags from one sender to the next, from one heap of a sender to its next */
     int64_t kept_chunks, ahead_chunks, most_jump, confirm, quiet_ns;
-    int64_t near, begin, n_enders, first_channel, is_numbered;
+    int64_t near, begin, n_enders, first_channel, is_numbered, takes_offset;
     uint8_t *seen;    /* [kept_chunks][chunk_heaps * n_senders]: the flags of chunk c are in row c % kept_chunks */
     int64_t *seen_of; /* [kept_chunks]: the chunk that a row is of; -1: none yet */
     int64_t *stopped; /* [n_senders]: the newest heap when a sender stopped, + 2; 0: it sends; a group shares it */
     int64_t *n_stops; /* how many senders have stopped, or stop heaps came; a group shares it */
+    int64_t *offset;  /* samples from a multiple of a heap's to each heap's time; -1: not known yet; a group shares it */
     struct sender *senders; /* [n_senders + 1]: the last one is of heaps whose sender is not known */
     uint8_t *descriptors;   /* [n_senders][MOST_DESCRIPTOR]: the first packet of each sender's descriptors */
     /* state */
     int64_t newest;     /* number of the newest heap; -1: none yet */
     int64_t known_ns;   /* when the last heap of a time that is not far came */
     int64_t far, n_far; /* number of the last heap of a far time, and how many in a row agree with it */
+    int64_t far_rest;   /* the samples from that number's to its time */
     int64_t far_sender; /* who sent it; -1: it was believed, or there was none */
     int64_t n_described; /* packets of descriptors that were kept */
     int64_t jumped_to;  /* the time that the stream has jumped to, in samples; -1: it has not */
@@ -90,27 +92,37 @@ static int64_t unwrapped(const struct placing *p, int64_t time)
     return known + apart < 0 ? known + apart + TIME_MASK + 1 : known + apart;
 }
 
-/* Returns whether the heap of this number and sender is to be placed, and remembers it as the newest one.
+/* Returns whether the group's offset is this one, which the first heap that is believed decides. */
+static int has_offset(struct placing *p, int64_t rest)
+{
+    int64_t offset = -1;
+    return __atomic_compare_exchange_n(p->offset, &offset, rest, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) || offset == rest;
+}
+
+/* Returns whether the heap of this number, rest and sender is to be placed, and remembers it as the newest one.
  *
  * spead2's window of chunks follows the newest chunk id: one heap of a time that is far ahead would make all others too
  * old. So a far time is not believed before `confirm` heaps in a row agree on it. A sender whose clock is wrong sends
- * many in a row, too: so it is not believed, either, while another sender goes on with the known time. */
-static int is_believed(struct placing *p, int64_t n, int64_t sender, int64_t now)
+ * many in a row, too: so it is not believed, either, while another sender goes on with the known time. A time with
+ * another offset is as far as any. */
+static int is_believed(struct placing *p, int64_t n, int64_t rest, int64_t sender, int64_t now)
 {
+    int64_t offset = __atomic_load_n(p->offset, __ATOMIC_ACQUIRE);
     int64_t ahead = n - p->newest, most_ahead = p->ahead_chunks * p->chunk_heaps;
     int64_t chunks_behind = p->newest / p->chunk_heaps - n / p->chunk_heaps;
-    if (p->newest < 0 || ahead > most_ahead || chunks_behind >= p->kept_chunks) {
+    if (p->newest < 0 || ahead > most_ahead || chunks_behind >= p->kept_chunks || rest != offset) {
         int64_t apart = n > p->far ? n - p->far : p->far - n;
-        p->n_far = apart <= most_ahead ? p->n_far + 1 : 1;
+        p->n_far = apart <= most_ahead && rest == p->far_rest ? p->n_far + 1 : 1;
         p->far = n;
+        p->far_rest = rest;
         p->far_sender = sender;
-        if (p->n_far < p->confirm)
+        if (p->n_far < p->confirm || (p->newest < 0 && !has_offset(p, rest)))
             return 0;
         if (p->newest >= 0) {
             if (now - p->known_ns < p->quiet_ns)
                 return 0;
-            if (ahead < 0 || ahead > p->most_jump) { /* this is a new stream: its reader begins anew */
-                p->jumped_to = n * p->heap_samples;
+            if (rest != offset || ahead < 0 || ahead > p->most_jump) { /* this is a new stream: its reader begins anew */
+                p->jumped_to = n * p->heap_samples + rest;
                 return 0;
             }
         }
@@ -198,7 +210,7 @@ void place_heap(void *given_data, size_t n_bytes, void *given_placing)
     struct placing *p = given_placing;
     struct sender *sender = p->senders + p->n_senders;
     const int64_t *items = data->items;
-    int64_t time, n, chunk, who, flag, now = now_ns(p);
+    int64_t time, n, rest, offset, is_other, chunk, who, flag, now = now_ns(p);
     (void)n_bytes; /* a later spead2 may have more fields, after these */
 
     if (items[STREAM_CONTROL] == STREAM_STOP) {
@@ -233,13 +245,16 @@ void place_heap(void *given_data, size_t n_bytes, void *given_placing)
         return;
     }
     time = unwrapped(p, items[TIME]);
-    if (time % p->heap_samples != 0) {
-        count(sender, OFF_GRID, time);
-        return;
-    }
     n = time / p->heap_samples;
-    if (!is_believed(p, n, who, now)) {
-        count(sender, JUMPED, time);
+    rest = time % p->heap_samples;
+    offset = __atomic_load_n(p->offset, __ATOMIC_ACQUIRE);
+    is_other = offset >= 0 && rest != offset;
+    if ((is_other && !p->takes_offset) || !is_believed(p, n, rest, who, now)) {
+        if (is_other) {
+            count(sender, OFF_GRID, time);
+        } else {
+            count(sender, JUMPED, time);
+        }
         return;
     }
     if (time < p->begin) {

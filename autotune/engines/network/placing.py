@@ -4,7 +4,8 @@ The host device's compiler compiles ``place.c`` once. spead2 takes the function'
 """
 
 import ctypes
-from dataclasses import asdict, dataclass
+import time
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,7 +24,7 @@ COUNTERS = (
     "foreign",  # its sender is not one of the n_senders
     "wrong_size",
     "wrong_channels",  # it says that its first channel is another one
-    "off_grid",  # its time is not a multiple of a heap
+    "off_grid",  # its time is not a multiple of a heap, or has another offset from it than the stream
     "jumped",  # its time is far from the newest one, and not believed yet
     "early",  # its time is before the beginning
     "repeated",  # a heap of this sender and time has come before
@@ -31,6 +32,7 @@ COUNTERS = (
 
 ACCEPTED = len(COUNTERS)  # the counter of heaps with a place: they are placed, incomplete or too old in the end
 MOST_DESCRIPTOR = 1 << 12  # bytes
+CLOCK = 6  # CLOCK_MONOTONIC_COARSE of Linux, which place.c reads
 
 # ``struct sender`` of place.c: heaps in each counter, what the last of them said, and more about accepted ones.
 SENDER = np.dtype(
@@ -54,8 +56,9 @@ _set_context = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p
 class PlaceRules:
     """The rules that decide which heaps of a stream are taken, and where they go.
 
-    Heap k of a sender has the time k x ``heap_samples``. Chunk c has each sender's heaps from c x ``chunk_heaps``; its
-    data are uint8 [n_senders, chunk_heaps, heap_bytes] or, unless ``by_sender``, [chunk_heaps, n_senders, heap_bytes].
+    Heap k of a sender has the time k x ``heap_samples``; with ``takes_offset`` all are later, by as much as the first.
+    Chunk c has each sender's heaps from c x ``chunk_heaps``: uint8 [n_senders, chunk_heaps, heap_bytes] or, unless
+    ``by_sender``, [chunk_heaps, n_senders, heap_bytes].
 
     A time that is more than ``ahead_chunks`` ahead of the newest heap, or whose chunk is ``kept_chunks`` behind the
     newest one, is far. Heaps with far times are not placed until two conditions hold: in ``confirm`` of them in a row
@@ -76,6 +79,7 @@ class PlaceRules:
     by_sender: bool = True  # all heaps of a sender lie together in a chunk; otherwise all heaps of a time do
     sender_mask: int = items.TIME_MASK  # the bits of the item with the sender's number
     ahead_chunks: int = 2  # chunks: the longest gap after which heaps are taken at once
+    built_chunks: int = 2  # chunks that a member has under construction: its heaps may come so much later than others
     kept_chunks: int = 8  # chunks whose heaps are remembered; the last stop heap goes so many ahead
     confirm: int = 8  # heaps
     quiet_ns: int = 100_000_000  # nanoseconds
@@ -83,6 +87,7 @@ class PlaceRules:
     begin: int = 0  # samples: heaps of earlier times are not placed
     n_enders: int = 1  # senders that stop until the stream ends, or stop heaps unless ``is_numbered``; of all members
     first_channel: int = 0  # each heap that states its own has this one
+    takes_offset: bool = False  # whether times need not be multiples of ``heap_samples``, if all are so much later
     is_numbered: bool = False  # sender s of S numbers its heaps s, s + S, s + 2 S and so on
 
     def __post_init__(self) -> None:
@@ -90,6 +95,11 @@ class PlaceRules:
         for name in counts:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, and must be at least 1")
+
+    def windowed(self, chunk_heaps: int, reorder_heaps: int) -> "PlaceRules":
+        """Returns the rules for chunks of this length, where heaps may come ``reorder_heaps`` later than others."""
+        built = 1 + max(1, -(-reorder_heaps // chunk_heaps))
+        return replace(self, chunk_heaps=chunk_heaps, built_chunks=built, ahead_chunks=built, kept_chunks=4 * built)
 
     @property
     def n_flags(self) -> int:
@@ -109,12 +119,13 @@ class PlacingStruct(ctypes.Structure):
     SETTINGS = (
         *("heap_bytes", "heap_samples", "chunk_heaps", "n_senders", "sender_mask", "sender_flags", "time_flags"),
         *("kept_chunks", "ahead_chunks", "most_jump", "confirm", "quiet_ns"),
-        *("near", "begin", "n_enders", "first_channel", "is_numbered"),
+        *("near", "begin", "n_enders", "first_channel", "is_numbered", "takes_offset"),
     )
-    STATE = ("newest", "known_ns", "far", "n_far", "far_sender", "n_described", "jumped_to", "clock_ns")
+    POINTERS = ("seen", "seen_of", "stopped", "n_stops", "offset", "senders", "descriptors")
+    STATE = ("newest", "known_ns", "far", "n_far", "far_rest", "far_sender", "n_described", "jumped_to", "clock_ns")
     _fields_ = [
         *((name, ctypes.c_int64) for name in SETTINGS),
-        *((name, ctypes.c_void_p) for name in ("seen", "seen_of", "stopped", "n_stops", "senders", "descriptors")),
+        *((name, ctypes.c_void_p) for name in POINTERS),
         *((name, ctypes.c_int64) for name in STATE),
     ]
 
@@ -124,20 +135,24 @@ class Placing:
 
     ``senders``: SENDER [n_senders + 1], which the stream's thread writes; the last one has heaps whose sender is not
     known. ``clock_ns``: a time in nanoseconds that tests use instead of the clock; -1 takes the clock. ``beside``:
-    another member of the same group, whose account of stop heaps this one shares: the last stop heap pushes chunks out,
-    and must not do so while other members still receive.
+    another member of the group, whose offset this one shares; with ``shares_stops`` also its account of stop heaps: the
+    last one pushes chunks out, and must not do so while other members still receive.
 
     Raises:
         UsageError: when there is no compiler, or it cannot compile place.c.
     """
 
-    def __init__(self, rules: PlaceRules, *, clock_ns: int = -1, beside: "Placing | None" = None) -> None:
+    def __init__(
+        self, rules: PlaceRules, *, clock_ns: int = -1, beside: "Placing | None" = None, shares_stops: bool = True
+    ) -> None:
         self.rules, n = rules, rules.n_senders
         self.seen = np.zeros((rules.kept_chunks, rules.chunk_heaps * n), np.uint8)
         self.seen_of = np.full(rules.kept_chunks, -1, np.int64)
         self.senders, self._descriptors = np.zeros(n + 1, SENDER), np.zeros((n, MOST_DESCRIPTOR), np.uint8)
-        self._stopped: np.ndarray = np.zeros(n, np.int64) if beside is None else beside._stopped
-        self._n_stops: np.ndarray = np.zeros(1, np.int64) if beside is None else beside._n_stops
+        self._offset: np.ndarray = np.array([-rules.takes_offset], np.int64) if beside is None else beside._offset
+        self._stopped, self._n_stops = np.zeros(n, np.int64), np.zeros(1, np.int64)
+        if beside is not None and shares_stops:
+            self._stopped, self._n_stops = beside._stopped, beside._n_stops
         settings = asdict(rules) | {
             "sender_flags": rules.chunk_heaps if rules.by_sender else 1,
             "time_flags": 1 if rules.by_sender else n,
@@ -148,6 +163,7 @@ class Placing:
             seen_of=self.seen_of.ctypes.data,
             stopped=self._stopped.ctypes.data,
             n_stops=self._n_stops.ctypes.data,
+            offset=self._offset.ctypes.data,
             senders=self.senders.ctypes.data,
             descriptors=self._descriptors.ctypes.data,
             newest=-1,
@@ -161,19 +177,42 @@ class Placing:
     def newest_time(self) -> int | None:
         """Returns the time of the newest heap in samples; None before the first one."""
         newest = int(self.struct.newest)
-        return None if newest < 0 else newest * self.rules.heap_samples
+        return None if newest < 0 else newest * self.rules.heap_samples + self.offset
+
+    @property
+    def offset(self) -> int:
+        """Returns the samples from a multiple of a heap's to each heap's time; 0 before the first one."""
+        return max(0, int(self._offset[0]))
+
+    @property
+    def newest_chunk(self) -> int:
+        """Returns the chunk of the newest heap; -1 before the first one."""
+        return int(self.struct.newest) // self.rules.chunk_heaps
+
+    @property
+    def quiet_s(self) -> float:
+        """Returns the seconds since the last heap of a known sender."""
+        return (time.clock_gettime_ns(CLOCK) - int(self.senders["last_ns"].max())) * 1e-9
 
     @property
     def jumped_to(self) -> int | None:
         """Returns the time in samples to which the stream has jumped; None if it has not."""
-        time = int(self.struct.jumped_to)
-        return None if time < 0 else time
+        jumped_to = int(self.struct.jumped_to)
+        return None if jumped_to < 0 else jumped_to
+
+    @property
+    def step(self) -> tuple[int, float]:
+        """Returns how much later the last heap of a far time is than that of a near time, in samples and in seconds."""
+        state = self.struct
+        samples = int(state.far - state.newest) * self.rules.heap_samples + int(state.far_rest) - self.offset
+        return samples, (int(self.senders["last_ns"][state.far_sender]) - int(state.known_ns)) * 1e-9
 
     @property
     def unbelieved(self) -> tuple[int, int] | None:
         """Returns (sender, time in samples) of the last heap with a far time; None if it was believed or none came."""
-        sender = int(self.struct.far_sender)
-        return None if sender < 0 else (sender, int(self.struct.far) * self.rules.heap_samples)
+        state = self.struct
+        time = int(state.far) * self.rules.heap_samples + int(state.far_rest)
+        return None if state.far_sender < 0 else (int(state.far_sender), time)
 
     @property
     def n_stops(self) -> int:

@@ -3,10 +3,10 @@
 They compare what senders state with what the engine was told, and say where the two differ.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from math import ceil
-from typing import NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from .receiver import Listening, Receiver
 from .senders import Sender
 
 MOST_GAP_S = 10.0  # a stream with a longer gap, or a step back in time, is a new one
-VOLTAGE_HEAPS = 2  # heaps of an antenna under construction at once
 QUIET_NS = 100_000_000  # a live stream continues at a far time after so long without a heap of a near time
 CONFIRM = 8  # heaps that must agree before a far time is believed
 PATIENCE_S = 0.2
@@ -40,7 +39,8 @@ class Received:
     """The common part of sources that receive SPEAD: a receiver, which begins when memory is lent.
 
     ``names``: the names of the senders, in the order of the item ``sender_word``; ``payload``: the id and the type of
-    the item with the payload; ``is_live``: whether senders do not wait.
+    the item with the payload; ``is_live``: whether senders do not wait; ``looks``: functions that are called with each
+    chunk and the answer about it, before the engine gets it.
     """
 
     receiver: Receiver | None = None
@@ -48,9 +48,38 @@ class Received:
     sender_word: str
     payload: tuple[int, str]
     is_live: bool
+    looks: list[Callable[[np.ndarray, Any], None]]
+    _arrays: Sequence[np.ndarray]
     _rules: PlaceRules
     _listening: Listening
     _stated: dict[tuple[int, int], str]  # types by member and sender
+    _reorder_heaps = 0  # heaps of a sender that may come later than those of others
+    _heaps_each, _n_substreams = 1, 1  # heaps of a sender under construction at once; senders of a member stream
+
+    def _rules_of(self, shape: Sequence[int]) -> PlaceRules:
+        """Returns the rules for arrays of this shape."""
+        rules = self._rules
+        return rules.windowed(prod(shape) // (rules.n_senders * rules.heap_bytes), self._reorder_heaps)
+
+    def lend(self, arrays: Sequence[np.ndarray]) -> None:
+        """Take memory; see ``Lends``. Receiving begins."""
+        self._rules, self._arrays = self._rules_of(arrays[0].shape), arrays
+        n = self._n_substreams
+        self.receiver = Receiver(self._rules, self._listening, arrays, max_heaps=self._heaps_each * n, n_substreams=n)
+
+    def n_kept(self, shape: Sequence[int]) -> int:
+        """Returns the number of arrays under construction; see ``Lends``."""
+        return self._listening.n_built(self._rules_of(shape))
+
+    @property
+    def is_short(self) -> bool:
+        """Returns whether it waits for an array; see ``Lends``."""
+        return self.receiver is not None and self.receiver.is_short
+
+    def _looked_at(self, number: int, answer: Any) -> tuple[int, Any]:
+        for look in self.looks:
+            look(self._arrays[number], answer)
+        return number, answer
 
     def give_back(self, number: int) -> None:
         """Take an array again; see ``Lends``."""
@@ -142,6 +171,7 @@ class ReceivedSamples(Received):
         patience_s: float = PATIENCE_S,
     ) -> None:
         self.info, self.is_live, self._listening, self._patience_s = info, is_live, listening, patience_s
+        self.looks = []
         self._heap_bytes = info.packet * info.sample_bits // 8
         self.names = tuple(f"polarisation {info.label(pol)}" for pol in range(info.n_pols))
         self.sender_word, self.payload, self._stated = "digitiser_id", (ADC_SAMPLES, sample_type(info)), {}
@@ -157,15 +187,10 @@ class ReceivedSamples(Received):
             near=near,
             confirm=confirm,
             quiet_ns=QUIET_NS if is_live else 0,
+            takes_offset=True,
         )
         self._has_begun, self._n_passed = False, 0  # chunks before the beginning
         self.n_before = 0  # heaps that were placed in chunks before the beginning
-
-    def lend(self, arrays: Sequence[np.ndarray]) -> None:
-        """Take memory; see ``Lends``. Receiving begins."""
-        n_heaps = arrays[0].shape[1] // self._heap_bytes
-        self._rules = replace(self._rules, chunk_heaps=n_heaps)
-        self.receiver = Receiver(self._rules, self._listening, arrays)
 
     def take(self) -> tuple[int, Samples] | None:
         """Returns the next chunk; see ``Lends``.
@@ -179,7 +204,7 @@ class ReceivedSamples(Received):
             received = came.reshape(self.info.n_pols, -1)
             if self._has_begun or received[:, 0].all() or self._n_passed >= self._most_passed(received.shape[1]):
                 self._has_begun = True
-                return number, Samples(time, received[:, : self._n_sent(time)])
+                return self._looked_at(number, Samples(time, received[:, : self._n_sent(time)]))
             self.n_before += int(np.count_nonzero(received))
             self._n_passed += 1
             self.receiver.give_back(number)
@@ -205,7 +230,11 @@ class ReceivedVoltages(Received):
         first_channel: the first channel of heaps, which those that state another one contradict: they are not placed.
         n_enders: stop heaps that end the stream; None expects one from each member.
         n_substreams: the number of antennas whose heaps one member stream receives.
+        reorder_s: seconds that heaps of one antenna may come later than those of others. Chunks are passed on so much
+            later. Senders that wait, each by a connection of its own, are in order without it.
     """
+
+    _heaps_each = 2
 
     def __init__(
         self,
@@ -219,8 +248,9 @@ class ReceivedVoltages(Received):
         near: int = 0,
         confirm: int = CONFIRM,
         most_gap_s: float = MOST_GAP_S,
+        reorder_s: float = 0.0,
     ) -> None:
-        self.antennas, self.is_live, self._listening = tuple(antennas), is_live, listening
+        self.antennas, self.is_live, self._listening, self.looks = tuple(antennas), is_live, listening, []
         first, self._n_substreams = antennas[0], n_substreams
         self.names = tuple(each.samples.antenna or f"feng_id {who}" for who, each in enumerate(antennas))
         self.sender_word, self.payload, self._stated = "feng_id", (FENG_RAW, voltage_type(first)), {}
@@ -239,17 +269,8 @@ class ReceivedVoltages(Received):
             first_channel=first_channel,
             is_numbered=True,
         )
-
-    def lend(self, arrays: Sequence[np.ndarray]) -> None:
-        """Take memory; see ``Lends``. Receiving begins."""
-        self._rules = replace(self._rules, chunk_heaps=len(arrays[0]))
-        self.receiver = Receiver(
-            self._rules,
-            self._listening,
-            arrays,
-            max_heaps=VOLTAGE_HEAPS * self._n_substreams,
-            n_substreams=self._n_substreams,
-        )
+        if is_live or n_substreams > 1:
+            self._reorder_heaps = ceil(reorder_s * first.samples.sample_rate_hz / first.heap_samples)
 
     def take(self) -> tuple[int, Batches] | None:
         """Returns the next chunk; see ``Lends``.
@@ -261,4 +282,4 @@ class ReceivedVoltages(Received):
         if (taken := self.receiver.take()) is None:
             return None
         number, time, came = taken
-        return number, Batches(time, came.reshape(-1, len(self.antennas)))
+        return self._looked_at(number, Batches(time, came.reshape(-1, len(self.antennas))))

@@ -26,11 +26,11 @@ from .senders import Sender, SenderTally
 from .tcp_door import TcpDoor
 
 PCAP = "pcap"  # the transport of files of packets
-AWAY_S = 10.0  # a lossless stream waits so long for a sender by TCP that has gone; then the others go on
+AWAY_S = 10.0
 LOOK_S = 0.1  # a waiting receiver checks so often whether it must end
 SOCKET_BYTES = 4 << 20
 MOST_PACKET_BYTES = 65536
-N_BUILT = 2  # chunks that each member has under construction
+FAR_BEHIND = 2  # chunks: others wait for a member that is so far behind
 NEVER = 1 << 62  # a number of stop heaps that never come
 
 OTHER_COUNTERS = ("heaps", "placed", "too_old", "incomplete", "packets", "kernel_drops", "blocked")
@@ -40,11 +40,14 @@ MemberPlaces = Sequence[Sequence[Endpoint] | Sequence[spead2.InprocQueue] | Sequ
 
 
 class JumpedError(UsageError):
-    """A stream has jumped to a far time; ``time`` is that time in samples."""
+    """A stream has jumped to a far time; ``time`` is that time in samples.
 
-    def __init__(self, time: int) -> None:
+    A heap came ``seconds`` after one of the time before, and its own time is ``samples`` later.
+    """
+
+    def __init__(self, time: int, samples: int = 0, seconds: float = 0.0) -> None:
         super().__init__(f"the stream has jumped to sample {time}, where a new engine has to begin")
-        self.time = time
+        self.time, self.samples, self.seconds = time, samples, seconds
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class Listening:
     ``members``: the places from which each member stream receives; ``transport``: udp, ibv, tcp, inproc or pcap;
     ``interface``: the address of the interface that receives multicast, and everything by ibv; ``cores``: the core of
     each member's thread; ``is_lossless``: whether a member waits for the others, which suits senders that can wait and
-    transports that lose nothing, such as files.
+    transports that lose nothing, such as files; ``patience_s``: how long a lossless stream waits for a TCP sender that
+    has gone, or is silent while others wait. None: AWAY_S for one that has gone, and without end for a silent one.
     """
 
     members: MemberPlaces
@@ -62,6 +66,7 @@ class Listening:
     interface: str = ""
     cores: Sequence[int] = field(default=())
     is_lossless: bool = False
+    patience_s: float | None = None
 
     @property
     def is_file(self) -> bool:
@@ -72,6 +77,10 @@ class Listening:
     def is_live(self) -> bool:
         """Returns whether a late receiver drops chunks; otherwise the senders wait."""
         return not self.is_lossless
+
+    def n_built(self, rules: PlaceRules) -> int:
+        """Returns the number of chunks that are under construction at once."""
+        return rules.built_chunks + (len(self.members) > 1)
 
     def __str__(self) -> str:
         return f"{', '.join(str(each) for some in self.members for each in some)} by {self.transport}"
@@ -101,7 +110,7 @@ class Receiver:
         n_members, is_lossless = len(listening.members), listening.is_lossless or listening.is_file
         mode = spead2.recv.ChunkStreamGroupConfig.EvictionMode
         config = spead2.recv.ChunkStreamGroupConfig(
-            max_chunks=N_BUILT + (n_members > 1),
+            max_chunks=listening.n_built(rules),
             eviction_mode=mode.LOSSLESS if is_lossless else mode.LOSSY,
         )
         # A lossless member waits until all others have pushed a chunk out. A lossy one pushes it out for all.
@@ -110,8 +119,9 @@ class Receiver:
             rules = replace(rules, n_enders=NEVER, quiet_ns=0)  # a gap takes no time to read
         elif self._each_ends:
             rules = replace(rules, n_enders=max(1, rules.n_enders // n_members))
-        self._rules, self._data = rules, spead2.recv.ChunkRingbuffer(len(arrays))
-        self._group = spead2.recv.ChunkStreamRingGroup(config, self._data, spead2.recv.ChunkRingbuffer(len(arrays)))
+        self._rules, self._listening, self._n_arrays = rules, listening, len(arrays)
+        self._data, self._free = (spead2.recv.ChunkRingbuffer(len(arrays)) for _ in range(2))
+        self._group = spead2.recv.ChunkStreamRingGroup(config, self._data, self._free)
         self._placings: list[Placing] = []
         for member in range(n_members):
             self._add_member(listening, member, max_heaps, n_substreams)
@@ -124,7 +134,6 @@ class Receiver:
             self._group.add_free_chunk(spead2.recv.Chunk(data=array, present=present, extra=begun))
         self._is_asked = threading.Event()
         self._ports = {each.port for some in listening.members for each in some if isinstance(each, Endpoint)}
-        self._transport = listening.transport
         self._doors: list[list[TcpDoor]] = []  # each member's
         self._away_since: dict[int, float] = {}  # members whose senders are away
         self._closed_drops: int | None = None  # packets that the kernel had dropped when this was closed
@@ -156,12 +165,22 @@ class Receiver:
                 continue
             number = self._numbers[np.asarray(chunk.data).ctypes.data]
             self._lent[number] = chunk
-            return number, chunk.chunk_id * self._rules.chunk_heaps * self._rules.heap_samples, came
+            first = chunk.chunk_id * self._rules.chunk_heaps * self._rules.heap_samples
+            return number, first + self.offset, came
         return None
 
     def give_back(self, number: int) -> None:
         """Take an array again; any thread may call it."""
         self._group.add_free_chunk(self._lent.pop(number))
+
+    @property
+    def is_short(self) -> bool:
+        """Returns whether the stream waits for one array, and so for the one that was taken last.
+
+        After a gap it needs as many as it had under construction, and all of these are taken at once: they are kept.
+        """
+        needs_one = len(self._lent) == self._n_arrays - self._listening.n_built(self._rules) + 1
+        return needs_one and self._free.empty() and self._data.empty() and not self._have_ended()
 
     def stop(self) -> None:
         """Make ``take`` return None; any thread may call it."""
@@ -208,6 +227,16 @@ class Receiver:
         total["placed"] -= total["too_old"] + total["incomplete"]
         return total
 
+    @property
+    def offset(self) -> int:
+        """Returns by how many samples times are later than multiples of a heap's; 0 before the first one."""
+        return self._placings[0].offset
+
+    @property
+    def quiet_s(self) -> float:
+        """Returns the seconds since the last heap."""
+        return min(placing.quiet_s for placing in self._placings)
+
     def senders(self, names: Sequence[str]) -> list[Sender]:
         """Returns the account of each sender, in the order of their ids, and at last that of heaps of unknown ones."""
         return self._tally.senders(names)
@@ -234,25 +263,30 @@ class Receiver:
             stop_on_stop_item=False,
             explicit_start=True,
         )
-        beside = self._placings[0] if self._placings and not self._each_ends else None
-        placing = Placing(self._rules, beside=beside)
+        beside = self._placings[0] if self._placings else None
+        placing = Placing(self._rules, beside=beside, shares_stops=not self._each_ends)
         chunks = spead2.recv.ChunkStreamConfig(
-            items=list(self._rules.items), max_chunks=N_BUILT, place=placing.callback(), max_heap_extra=1
+            items=list(self._rules.items),
+            max_chunks=self._rules.built_chunks,
+            place=placing.callback(),
+            max_heap_extra=1,
         )
         pool = spead2.ThreadPool(1, list(listening.cores[member : member + 1]))
         self._group.emplace_back(pool, config, chunks)
         self._placings.append(placing)
 
     def _kernel_drops(self) -> int:
-        return udp_drops(self._ports) if self._transport == "udp" else 0
+        return udp_drops(self._ports) if self._listening.transport == "udp" else 0
 
     def _have_all_gone(self) -> bool:
         """Returns whether all senders by TCP have gone, and what they sent has been read.
 
         A lossless member waits for the others, so that the others of one whose senders stay away would wait for ever:
-        such a member ends.
+        such a member ends. So does one that is silent for ``patience_s``, if that is given.
         """
         now, members = time.monotonic(), range(len(self._doors))
+        patience_s = self._listening.patience_s
+        away_s = AWAY_S if patience_s is None else patience_s
         for member, doors in enumerate(self._doors):
             if not doors or not all(door.is_away for door in doors):
                 self._away_since.pop(member, None)
@@ -260,17 +294,27 @@ class Receiver:
                 self._away_since.setdefault(member, now)
         have_all = any(self._doors) and len(self._away_since) == len(members)
         for member, since in self._away_since.items():
-            if have_all or (self._each_ends and now - since > AWAY_S):
+            if have_all or (self._each_ends and now - since > away_s):
                 for door in self._doors[member]:
                     door.end()
+        if self._each_ends and patience_s is not None and self.waits_s > patience_s:
+            for member in filter(self._is_behind, members):
+                for door in self._doors[member] if self._placings[member].quiet_s > patience_s else ():
+                    door.end(cuts=True)
         return have_all and all(map(self._has_gone, members))
+
+    def _is_behind(self, member: int) -> bool:
+        """Returns whether a member that has begun is so far behind that others wait for it."""
+        chunks = [placing.newest_chunk for placing in self._placings]
+        return 0 <= chunks[member] <= max(chunks) - FAR_BEHIND
 
     def _has_gone(self, member: int) -> bool:
         doors = self._doors[member] if self._doors else []
         return bool(doors) and all(door.has_ended for door in doors)
 
-    def _has_ended(self, member: int) -> bool:
-        return self._placings[member].n_stops >= self._rules.n_enders or self._has_gone(member)
+    def _have_ended(self) -> bool:
+        placings, n = enumerate(self._placings), self._rules.n_enders
+        return all(placing.n_stops >= n or self._has_gone(member) for member, placing in placings)
 
     def _next(self) -> spead2.recv.Chunk | None:
         is_quiet, self._waits_since = False, time.monotonic()
@@ -284,9 +328,8 @@ class Receiver:
                 return None
             for placing in self._placings:
                 if placing.jumped_to is not None:
-                    raise JumpedError(placing.jumped_to)
-            have_ended = all(map(self._has_ended, range(len(self._placings))))
-            if self._is_asked.is_set() or (have_ended and is_quiet) or have_gone:
+                    raise JumpedError(placing.jumped_to, *placing.step)
+            if self._is_asked.is_set() or (self._have_ended() and is_quiet) or have_gone:
                 return None
             is_quiet = not select.select([self._data.data_fd], [], [], LOOK_S)[0]
 

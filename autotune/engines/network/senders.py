@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .placing import ACCEPTED, COUNTERS, SENDER, PlaceRules, Placing
+from .placing import ACCEPTED, CLOCK, COUNTERS, SENDER, PlaceRules, Placing
 
-CLOCK = 6  # CLOCK_MONOTONIC_COARSE of Linux, which place.c reads
 OWN = COUNTERS[COUNTERS.index("wrong_size") :]  # counters of heaps whose sender is known
 
 

@@ -54,10 +54,16 @@ class TcpDoor:
         """Returns whether the sender has closed its connection, and none has come since."""
         return self._is_away.is_set()
 
-    def end(self) -> None:
-        """Takes nobody any more; ``has_ended`` tells when spead2 has read all. It may be called often."""
+    def end(self, cuts: bool = False) -> None:
+        """Takes nobody any more; ``has_ended`` tells when spead2 has read all. It may be called often.
+
+        ``cuts``: whether the sender that is there is not waited for, either.
+        """
         with suppress(OSError):
             self._asking.send(b"x")
+        with suppress(OSError):
+            if cuts and self._sender is not None:
+                self._sender.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Closes all connections; any thread may call it, also again."""

@@ -1,7 +1,8 @@
 """Sends an F-engine's voltages as SPEAD heaps. Each destination gets a part of the channels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import compress
+from typing import Unpack
 
 import numpy as np
 import spead2
@@ -9,11 +10,11 @@ import spead2.send
 
 from ...core.errors import UsageError
 from ..streams.voltages import REAL_HIGH, VoltageInfo
-from .described import EVERY_S, FASTER, DescribedOutlet
+from .described import EVERY_S, DescribedOutlet
 from .endpoints import Endpoint
-from .items import F_HEADER_BYTES, FENG_ID, FENG_RAW, FLAVOUR, FREQUENCY, PAYLOAD_BYTES, TIMESTAMP
+from .items import FENG_ID, FENG_RAW, FLAVOUR, FREQUENCY, TIMESTAMP
 from .memory_heap import IMMEDIATE, MemoryHeap
-from .outlet import PATIENCE_S, never, outlet
+from .outlet import SendOptions, outlet
 
 N_ITEMS = 4
 
@@ -30,6 +31,7 @@ class VoltageOutlet(DescribedOutlet[list[MemoryHeap]]):
         feng_id: the antenna's index, from 0 to ``n_antennas`` - 1.
         transport: udp, ibv, tcp or inproc.
         is_paced: whether the packets of a heap are spread over most of the heap's time; otherwise they leave at once.
+        sending: options; see ``outlet``.
 
     Raises:
         UsageError: when channels cannot be shared out evenly, or nothing can be sent to an address.
@@ -44,10 +46,7 @@ class VoltageOutlet(DescribedOutlet[list[MemoryHeap]]):
         to: Sequence[Endpoint] | Sequence[spead2.InprocQueue],
         *,
         is_paced: bool = True,
-        interface: str = "",
-        cores: Sequence[int] = (),
-        patience_s: float = PATIENCE_S,
-        is_asked: Callable[[], bool] = never,
+        **sending: Unpack[SendOptions],
     ) -> None:
         if info.n_channels % len(to):
             raise UsageError(f"{info.n_channels} channels cannot be shared out evenly to {len(to)} destinations")
@@ -55,22 +54,9 @@ class VoltageOutlet(DescribedOutlet[list[MemoryHeap]]):
             raise UsageError(f"feng_id={feng_id} must be an antenna's index, 0 to {n_antennas - 1}")
         self._info, self._feng_id, self._n_channels = info, feng_id, info.n_channels // len(to)
         n_bytes = int(np.prod(info.heap_shape)) // len(to)
-        n_packets = -(-n_bytes // PAYLOAD_BYTES)
-        heap_s = info.heap_samples / info.samples.sample_rate_hz
-        rate = FASTER * (n_bytes + n_packets * F_HEADER_BYTES) * len(to) / heap_s if is_paced else 0.0
-        sender = outlet(
-            transport,
-            to,
-            payload=PAYLOAD_BYTES,
-            n_items=N_ITEMS,
-            first=feng_id + n_antennas,
-            step=n_antennas,
-            rate=rate,
-            interface=interface,
-            cores=cores,
-            patience_s=patience_s,
-            is_asked=is_asked,
-        )
+        spread = (n_bytes, info.heap_samples / info.samples.sample_rate_hz) if is_paced else None
+        first = feng_id + n_antennas
+        sender = outlet(transport, to, n_items=N_ITEMS, first=first, step=n_antennas, spread=spread, **sending)
         self.n_heaps, self.n_bytes = 0, 0
         super().__init__(sender, self._described(), EVERY_S * n_antennas, EVERY_S * (feng_id + 1))
 

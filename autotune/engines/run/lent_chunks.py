@@ -15,15 +15,14 @@ from .queues import Buckets, Chunk, ChunkSource, Ending, R, Stopped, read_chunks
 from .threads import ThreadTasks
 
 N_CHUNKS = 4  # chunks in pinned memory
-N_KEPT = 3  # arrays that a live source always has: those under construction, and one
 
 
 class LentChunks(Generic[R]):
     """Takes chunks from a source of type ``Lends`` in one thread, and gives their memory back in another one.
 
     Args:
-        arrays: pinned memory, more than N_KEPT.
-        dropped: takes chunks of a live source that came while the source had only N_KEPT arrays.
+        arrays: pinned memory, more than the source's ``n_kept``.
+        dropped: takes chunks that came while a live source was short of arrays.
     """
 
     def __init__(
@@ -42,7 +41,7 @@ class LentChunks(Generic[R]):
         try:
             while not self._ending.is_near and (taken := self._source.take()) is not None:
                 number, answer = taken
-                if self._source.is_live and self._n_taken - self._n_returned >= len(self._chunks) - N_KEPT:
+                if self._source.is_live and self._source.is_short:
                     self._dropped(answer)
                     self._source.give_back(number)
                     continue
@@ -86,8 +85,7 @@ def chunks_of(
         for each in counters:
             each.dropped()
 
-    is_lent = isinstance(source, Lends)
-    n = N_CHUNKS + N_KEPT * is_lent
+    n = N_CHUNKS + (source.n_kept(shape) if isinstance(source, Lends) else 0)
     arrays = bay.cores.made_by("reads", lambda: [bay.backend.pinned(shape, dtype) for _ in range(n)])
     if isinstance(source, Lends):
         lent = LentChunks(source, arrays, bay.ending, dropped)

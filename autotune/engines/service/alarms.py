@@ -3,21 +3,18 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from weakref import ref
 
 from ..files.reading import Tell
 from ..network.senders import Sender
-from .served import Counts, Served, Serving, clock_lag_s
+from .served import ERROR, FAR_S, WARNING, Counts, Served, Serving, at_level, clock_lag_s
 
 LOOK_S = 0.5
 SILENT_S = 2.0  # a sender that has sent nothing for so long is absent
 HELD_S = 3.0  # an alarm is over when its reason has not been there for so long
-FAR_S = 10.0  # a live stream's time may differ so much from the clock
 CLIPPED = 1e-3  # the share of samples that may be saturated
 REPEATED = 0.5  # two senders have one id if so many heaps are repeated for each placed one
 LEAST_REPEATED = 8  # heaps
-WARNING, ERROR, INFO = "WARNING", "ERROR", "INFO"
 DROPS = ("chunks_dropped", "heaps_dropped", "dumps_dropped")  # counters of an output
 
 
@@ -67,11 +64,11 @@ class Alarms:
                 self._on[kind, name] = Alarm(text.format(name), now, now, held_s)
             self._on[kind, name].last = now
         for (level, text), names in begun.items():
-            self._say(level, text.format(", ".join(names)))
+            at_level(self._tell, level)(text.format(", ".join(names)))
         for key, alarm in list(self._on.items()):
             if now - alarm.last > alarm.held_s:
                 del self._on[key]
-                self._say(INFO, f"over after {alarm.last - alarm.began:.1f} s: {alarm.text}")
+                at_level(self._tell)(f"over after {alarm.last - alarm.began:.1f} s: {alarm.text}")
         self._looked = now
         heard = [each.name for each in served.senders()[:-1] if each.quiet_s is not None]
         absent = [name for kind, name in self._on if kind == "silent"]
@@ -80,10 +77,8 @@ class Alarms:
             "absent": sorted(absent),
             "newest_time": served.newest_time,
             "lag_s": clock_lag_s(self._serving, served),
+            "offset": self._serving.offset,
         }
-
-    def _say(self, level: str, text: str) -> None:
-        self._tell(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {level} {text}")
 
     def _reasons(self, served: Served, now: float) -> Iterator[tuple[str, str, str, str, float]]:
         """Yields (level, kind, name, text, s that the alarm is held) of each; in the text the name is left out."""
@@ -115,6 +110,8 @@ class Alarms:
             id_ = served.source.names.index(name)
             text = f"two senders say {served.source.sender_word} {id_}, {{}}, or its packets come twice"
             yield ERROR, "repeated", name, text, HELD_S
+        if self._more(f"{name}.too_old", counts.get("too_old", 0)):
+            yield WARNING, "late", name, "heaps of {} come too late, after their chunk was passed on", HELD_S
         if saturated > CLIPPED * placed * served.source.heap_samples:
             share = saturated / max(1, placed * served.source.heap_samples)
             yield WARNING, "clipped", name, f"{share:.1%} of the samples of {{}} are clipped", HELD_S

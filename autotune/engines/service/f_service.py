@@ -1,9 +1,10 @@
 """An F-engine as a service, and its file, which docs/network-files.md describes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import ceil, prod
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from ...core import schema
 from ...core.errors import UsageError
 from ...system.setting import Setting, declared, read_settings, shared
+from ..corrections.delays import BEFORE, DelayModel, Piece
 from ..corrections.gains import Gains
 from ..digitiser.digitiser_settings import PACKET, SAMPLE_BITS
 from ..f.chain import Output, voltage_info
@@ -28,8 +30,9 @@ from ..run.counters import FCounters
 from ..streams.samples import SampleInfo
 from ..streams.voltages import REAL_HIGH, REAL_LOW, VoltageSink
 from .first_level import FirstLevel
-from .served import Counts, Serving
-from .stream_places import ENGINE_CORES, MOST_FILE, NIBBLES, EngineCores, ListeningPlace, SendingPlace, nibbles_of
+from .kept_file import KeptFile
+from .served import Counts, Serving, at_level
+from .stream_places import ENGINE_CORES, KEPT, MOST_FILE, NIBBLES, EngineCores, ListeningPlace, SendingPlace, nibbles_of
 
 INDEX, N_ANTENNAS = (checks.integer(least, checks.MOST_ANTENNAS) for least in (0, 1))
 CHUNK = replace(declared(Running)["chunk"].setting, allowed=checks.integer(1, 1 << 30))
@@ -73,6 +76,8 @@ class FServiceSettings:
     patience_s: Annotated[float, Setting("Seconds that the start waits for both polarisations.", schema.as_amount)] = (
         PATIENCE_S
     )
+    kept: Annotated[Path | None, KEPT] = None
+    path: Path  # the file's
     cores: Annotated[EngineCores, ENGINE_CORES] = field(default_factory=dict)
     places: Annotated[
         ListeningPlace,
@@ -123,34 +128,101 @@ class FService(Serving):
 
     def __init__(self, settings: FServiceSettings, running: Running, tell: Tell) -> None:
         self._settings, info = settings, settings.info
-        self._gains: list[Gains] = []  # each output's, of the newest engine
         self._chunk = running.chunk_samples([info]) if settings.chunk is None else settings.chunk
         self._bands = [replace(band, max_delay_diff=settings.max_delay_diff) for band in settings.outputs]
+        self._outputs = list(map(self._output, self._bands))
+        self._own: set[int] = set()  # outputs whose gains or delays are no longer only those of the file
+        self._measured: dict[int, int] = {}  # the time at which an output's gains were measured in this engine
         self._infos = [
             replace(
-                voltage_info(info, self._output(band).settings),
-                is_delayed=band.delays is not None,
-                phase_centre=band.direction(),
+                voltage_info(info, output.settings), is_delayed=band.delays is not None, phase_centre=band.direction()
             )
-            for band in self._bands
+            for band, output in zip(self._bands, self._outputs, strict=True)
         ]
-        super().__init__(settings.places.listening, info, [[band] for band in self._bands], running, tell)
+        about = [info, *map(self._about, range(len(self._bands)))]
+        kept = KeptFile(settings.kept or settings.path.with_suffix(".kept.json"), about, at_level(tell))
+        super().__init__(settings.places.listening, info, [[band] for band in self._bands], running, tell, kept)
+        kept.restore(self._restore)
+
+    def set_gains(self, output: int, start: int, values: complex | np.ndarray) -> None:
+        """Set the gains of an output's heaps from sample ``start`` on, also for later engines; see ``Gains.set``."""
+        self._outputs[output].gains.set(start, values)
+        self._own.add(output)
+        self._keep()
+
+    def add_delay(self, output: int, pol: int, piece: Piece) -> None:
+        """Add a piece to an output's delays, also for later engines; see ``DelayModel.add``."""
+        band, own = self._bands[output], self._outputs[output]
+        (of_band,) = band.output(own.settings, [DelayModel(piece)], own.gains).delays
+        own.delays[pol].add(of_band.pieces[-1])
+        self._own.add(output)
+        self._keep()
 
     def _source(self, **receiving: Any) -> ReceivedSamples:
-        return ReceivedSamples(self._settings.info, patience_s=self._settings.patience_s, **receiving)
+        info, patience_s = self._settings.info, self._settings.patience_s
+        return ReceivedSamples(info, self._places, is_live=self._places.is_live, patience_s=patience_s, **receiving)
 
     def _engine(self, source: Any, sinks: Sequence[VoltageSink]) -> FEngine:
         settings, n_packets = self._settings, max(1, self._chunk // self._settings.packet)
-        outputs = [self._output(band) for band in self._bands]
-        self._gains = [output.gains for output in outputs]
-        by_level = []
-        for output, band, sink in zip(outputs, self._bands, sinks, strict=True):
+        self._settle()
+        for output, sink in zip(self._outputs, sinks, strict=True):
             output.sink = sink
-            if band.gains is None:
-                by_level.append((output.settings, output.gains))
+        by_level = {number: output for number, output in enumerate(self._outputs) if self._is_by_level(number)}
+
+        def measured(line: str) -> None:
+            self._tell(line)
+            self._measured.update((number, output.gains.pieces[-1][0]) for number, output in by_level.items())
+            self._own.update(by_level)
+            self._keep()
+
         if by_level:
-            source = FirstLevel(source, by_level, self._tell)
-        return FEngine(self._running.backend, source, outputs, n_packets, self._kernels, cores=settings.cores)
+            levelled = [(output.settings, output.gains) for output in by_level.values()]
+            source.looks.append(FirstLevel(settings.info, levelled, measured).look)
+        return FEngine(self._running.backend, source, self._outputs, n_packets, self._kernels, cores=settings.cores)
+
+    def _is_by_level(self, number: int) -> bool:
+        return self._bands[number].gains is None and number not in self._own
+
+    # ------------------------------------------------------------------ gains, delays and times that are kept
+    def _settle(self) -> None:
+        """Make gains that the last engine has measured hold from the beginning on."""
+        while self._measured:
+            number, time = self._measured.popitem()
+            self._outputs[number].gains.begin_at(time)
+
+    def _shift(self, samples: int) -> None:
+        self._settle()
+        for output in self._outputs:
+            output.gains.shift(samples)
+            for model in output.delays:
+                model.shift(samples)
+
+    def _about(self, number: int) -> object:
+        """Returns what must be the same for kept gains and delays to be those of this output."""
+        band, gains, delays = self._bands[number], *self._pieces(number)
+        return band.channels, band.taps, band.window, band.bits, band.narrow, gains, delays
+
+    def _pieces(self, number: int) -> tuple[object, object]:
+        """Returns an output's gains and delays, as JSON has them. Gains that all channels share are stated once."""
+        own, since = self._outputs[number], self._measured.get(number, BEFORE)
+        gains = [(start if start > since else BEFORE, each) for start, each in own.gains.pieces if start >= since]
+        gains = [(start, each[: 1 if (each == each[0]).all() else None].view("2f4").tolist()) for start, each in gains]
+        return gains, [[asdict(piece) for piece in model.pieces] for model in own.delays]
+
+    def _content(self) -> Counts:
+        outputs = [self._pieces(number) if number in self._own else None for number in range(len(self._outputs))]
+        return super()._content() | {"outputs": outputs}
+
+    def _restore(self, content: Counts) -> None:
+        for number, (output, pieces) in enumerate(zip(self._outputs, content["outputs"], strict=True)):
+            if pieces is None:
+                continue
+            gains, delays = pieces
+            for start, values in gains:
+                output.gains.set(start, np.array(values, "f4") @ np.array([1, 1j], np.complex64))
+            output.delays = [DelayModel(*(Piece(**piece) for piece in each)) for each in delays]
+            self._own.add(number)
+        super()._restore(content)
 
     def _output(self, bands: Bands) -> Output:
         info = self._settings.info
@@ -159,15 +231,22 @@ class FService(Serving):
         gains = Gains(bands.channels, info.n_pols) if bands.gains is None else bands.gains_of(info)
         return bands.output(settings, delays, gains)
 
+    def _sizes(self) -> tuple[tuple[int, ...], float, list[float], int]:
+        info, n_heaps = self._settings.info, [self._chunk / each.heap_samples for each in self._infos]
+        n_bytes = sum(3 * ceil(n) * prod(each.heap_shape) for n, each in zip(n_heaps, self._infos, strict=True))
+        shape = info.n_pols, self._chunk // info.packet * info.packet * info.sample_bits // 8
+        return shape, self._chunk / info.sample_rate_hz, n_heaps, n_bytes
+
     def _outlet(self, output: int, place: SendingPlace) -> VoltageOutlet:
         info, own, sending = self._infos[output], self._settings, self._sending(place)
         return VoltageOutlet(info, own.feng_id, own.n_antennas or 1, place.transport, place.endpoints, **sending)
 
     def _file(self, output: int, path: Path) -> VoltageSink:
-        return voltage_sink(path, self._infos[output], False, self._tell)
+        info = self._infos[output]
+        return voltage_sink(path, replace(info, samples=self._now_of(info.samples)), False, self._tell)
 
     def _more_counts(self, output: int, counters: FCounters) -> Counts:
-        sizes = np.abs(self._gains[output].at(checks.MOST_TIME)[1])
+        sizes = np.abs(self._outputs[output].gains.at(checks.MOST_TIME)[1])
         return {
             "gains": [[float(f"{each:.6g}") for each in (pol.min(), pol.max())] for pol in sizes.T],
             "saturated": [int(n) for n in counters.saturated],

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from ...core.errors import UsageError, one_line
@@ -23,7 +23,7 @@ from ..files.reading import Tell
 from ..network.receiver import JumpedError
 from ..run.threads import ended_by
 from .alarms import LOOK_S, Alarms
-from .served import Counts, Served, Serving, added, clock_time, counts_text, lag_text, made_text
+from .served import LEVELS, Counts, Served, Serving, added, at_level, clock_time, counts_text, lag_text, made_text
 
 STOPPED, NOT_TAKEN, GAVE_UP = 0, 1, 3  # exit statuses; 2 is for wrong usage
 LONGEST_WAIT_S = 30.0
@@ -50,6 +50,12 @@ class ServiceState:
         self.asked.set()
         if (now := self.now) is not None:
             now.engine.stop()
+
+    def interrupt(self) -> None:
+        """Ask the service to end, and raise SystemExit while no engine runs, but one is made or waited for."""
+        self.stop()
+        if self.now is None:
+            raise SystemExit
 
     def snapshot(self) -> Counts:
         """Returns all counts: ``engines`` so far, ``received``, ``senders`` by name, and ``made`` for each output.
@@ -94,13 +100,16 @@ def run_service(
         tell: takes a line of status every ``status_s`` seconds, and a line about each event.
         once: whether the service ends when all senders have announced their end.
     """
+    serving.open()
     state = state or ServiceState()
-    waits, faults, near = _Waits(), deque[float](maxlen=MOST_FAULTS), clock_time(serving)
+    info, warning, wrong = (at_level(tell, level) for level in LEVELS)
+    n_tries, faults, near = 0, deque[float](maxlen=MOST_FAULTS), clock_time(serving)
     alarms = Alarms(serving, tell)
     state.seen = alarms.seen
     with (
-        stopped_by_signals(state.stop),
-        told_every(status_s, tell, lambda: status_line(serving, state)),
+        suppress(SystemExit),
+        stopped_by_signals(state.interrupt),
+        told_every(status_s, info, lambda: status_line(serving, state)),
         done_every(LOOK_S, lambda: alarms.look(state.now)),
     ):
         while not state.asked.is_set():
@@ -110,33 +119,35 @@ def run_service(
                 state.begin(serving.served(near, state.n_engines + 1))
                 has_begun = True
                 if state.n_engines == 1:
-                    tell(f"heaps are received at {serving.listens_at}")
+                    info(f"heaps are received at {serving.listens_at}")
                     if lacking := serving.not_connected:
-                        tell(f"nobody listens at {', '.join(lacking)} yet")
+                        warning(f"nobody listens at {', '.join(lacking)} yet")
                 newest = _run(state)
                 if state.asked.is_set() or once or serving.is_file:
                     break
-                tell("the senders have ended; waiting for the next ones")
+                info("the senders have ended; waiting for the next ones")
                 near = newest if serving.sync_time_unix is None and newest is not None else clock_time(serving)
             except JumpedError as error:
                 if serving.is_file:
-                    tell(f"{error}; a file cannot be read again")
+                    wrong(f"{error}; a file cannot be read again")
                     return NOT_TAKEN
                 near = error.time
-                tell(f"the stream has jumped to sample {near}: a new engine begins there")
+                warning(f"the stream has jumped to sample {near}: a new engine begins there")
+                serving.follow(error)
             except UsageError as error:
-                tell(one_line(str(error)))
+                wrong(one_line(str(error)))
                 if has_begun or not state.n_engines:
                     return NOT_TAKEN
-                state.asked.wait(waits.next())
+                state.asked.wait(min(2.0**n_tries, LONGEST_WAIT_S))
+                n_tries += 1
             except Exception as error:
-                tell(one_line(f"the engine has failed: {type(error).__name__}: {error}"))
+                wrong(one_line(f"the engine has failed: {type(error).__name__}: {error}"))
                 faults.append(time.monotonic())
                 if len(faults) == MOST_FAULTS and faults[-1] - faults[0] < WITHIN_S:
-                    tell(f"{MOST_FAULTS} engines have failed within {WITHIN_S:g} s: no new one is started")
+                    wrong(f"{MOST_FAULTS} engines have failed within {WITHIN_S:g} s: no new one is started")
                     return GAVE_UP
             if time.monotonic() - began > LONG_RUN_S:
-                waits.reset()
+                n_tries = 0
     return STOPPED
 
 
@@ -153,20 +164,6 @@ def _run(state: ServiceState) -> int | None:
             state.asked.set()
         state.end()
     return newest
-
-
-class _Waits:
-    """Seconds to wait before the next try: 1, 2, 4 up to LONGEST_WAIT_S."""
-
-    def __init__(self) -> None:
-        self._next = 1.0
-
-    def next(self) -> float:
-        now, self._next = self._next, min(2 * self._next, LONGEST_WAIT_S)
-        return now
-
-    def reset(self) -> None:
-        self._next = 1.0
 
 
 def status_line(serving: Serving, state: ServiceState) -> str:

@@ -3,9 +3,12 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from fractions import Fraction
+from math import prod
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Protocol
 from weakref import ref
 
@@ -15,16 +18,21 @@ from ..jobs.running import Running
 from ..network.dump_outlet import DumpOutlet
 from ..network.outlet import PATIENCE_S
 from ..network.received import CONFIRM, Received
-from ..network.receiver import Listening
+from ..network.receiver import JumpedError, Listening
 from ..network.senders import Sender
 from ..network.voltage_outlet import VoltageOutlet
 from ..run.counters import si
+from ..run.lent_chunks import N_CHUNKS
 from ..run.lifecycle import Engine
 from ..streams.samples import SampleInfo
+from ..streams.times import exact_time, time_text
+from .kept_file import KeptFile
 from .new_files import NewFile, numbered
-from .sinks_beside import NotClosed, SinksBeside
+from .sinks_beside import N_WAITING, SinksBeside
 from .stream_places import LONG_PATIENCE_S, SendingPlace
 
+LEVELS = INFO, WARNING, ERROR = "INFO", "WARNING", "ERROR"
+FAR_S = 10.0  # a live stream's time may differ so much from the clock
 Counts = dict[str, Any]  # the values, by name, are integers, text, or lists and mappings of them
 
 
@@ -88,13 +96,12 @@ class Serving:
         destinations: the destinations of each output of an engine.
         running: the device and its kernels.
         tell: takes a line about a sink that fails.
-
-    Raises:
-        UsageError: when nothing can be sent to an address.
+        kept: the file of what outlives the engines.
     """
 
     counted: Sequence[str]  # the names of an output's counts
     dropped: str  # the name of the count of what a sink did not take
+    _n_waiting = N_WAITING  # writes that may wait for each of several sinks
 
     def __init__(
         self,
@@ -103,15 +110,38 @@ class Serving:
         destinations: Sequence[Sequence[SendingPlace]],
         running: Running,
         tell: Tell,
+        kept: KeptFile,
     ) -> None:
-        self._places, self._destinations, self._running, self._tell = places, destinations, running, tell
+        self._heard = 0, 0.0  # the newest time of the engine before, and when it came
+        self._kept, self.offset = kept, 0  # samples from multiples of a packet's to the stream's times
+        self._places, self._destinations, self._running = places, destinations, running
+        self._tell, self._fail = at_level(tell), at_level(tell, ERROR)
         self._now: Callable[[], RunsOnce | None] = lambda: None  # the running engine, by a weak reference
         self.sample_rate_hz, self.sync_time_unix = samples.sample_rate_hz, samples.sync_time_unix
         self.listens_at, self.is_file = str(places), places.is_file  # files of heaps have an end
         self._kernels = running.kernels()
+        self._outlets: list[dict[str, VoltageOutlet | DumpOutlet]] = []
+
+    def open(self) -> None:
+        """Open what sends to the network. Raises UsageError when nothing can be sent to an address."""
         self._outlets = [
             {", ".join(map(str, place.endpoints)): self._outlet(output, place) for place in some if place.endpoints}
-            for output, some in enumerate(destinations)
+            for output, some in enumerate(self._destinations)
+        ]
+
+    def check(self) -> list[str]:
+        """Returns lines about ports, memory, latency, tolerance and what a chunk makes. Nothing is opened."""
+        shape, seconds, n_made, n_bytes = self._sizes()
+        n, chunk = self._source().n_kept(shape), prod(shape)
+        places = (place for some in self._destinations for place in some)
+        to = ", ".join(str(each) for place in places for each in (*place.endpoints, place.file) if each)
+        late_s = (n - (len(self._places.members) > 1) - 1) * seconds
+        return [
+            f"ports: listens at {self.listens_at}; writes to {to}",
+            f"memory: {si((N_CHUNKS + n) * chunk + n_bytes)}B of the host; {n} chunks of {si(chunk)}B fill at once",
+            f"latency: {si(n * seconds)}s until a chunk is passed on",
+            f"tolerance: a heap may come {si(late_s)}s later than others",
+            f"{self.dropped.partition('_')[0]} a chunk, of {si(seconds)}s: {', '.join(f'{each:g}' for each in n_made)}",
         ]
 
     def served(self, near: int, number: int) -> Served:
@@ -120,9 +150,10 @@ class Serving:
         Raises:
             UsageError: when nothing can be received.
         """
-        closing, places = ExitStack(), self._places
-        confirm = CONFIRM if places.is_live else 1
-        source = self._source(listening=places, is_live=places.is_live, near=near, confirm=confirm)
+        closing = ExitStack()
+        source = self._source(near=near, confirm=CONFIRM if self._places.is_live else 1)
+        source.looks.append(lambda array, answer: self._look(source))
+        closing.callback(self._listen, source)
         try:
             for outlet in self._all_outlets():
                 outlet.forget()
@@ -141,6 +172,55 @@ class Serving:
         self._now = ref(engine)
         return Served(engine, source, counts, closing)
 
+    def follow(self, jump: JumpedError) -> None:
+        """Take it that a live stream goes on where it has jumped to, since its digitiser was synchronised anew.
+
+        What holds from a time on holds from the same moment on. Shorter steps of a clock are taken as such.
+        """
+        later_s, self._heard = jump.seconds - jump.samples / self.sample_rate_hz, (0, 0.0)
+        if abs(later_s) <= FAR_S or not self._places.is_live:
+            return
+        self._shift(-round(later_s * self.sample_rate_hz))
+        if self.sync_time_unix is not None:
+            self.sync_time_unix = Fraction(round(1000 * (self.sync_time_unix + Fraction(later_s))), 1000)
+            since = f"sync_time_unix is {time_text(self.sync_time_unix)} from here on, by this machine's clock"
+            self._tell(f"the digitiser was synchronised anew: {since}; the file may say it better")
+        self._keep()
+
+    def _listen(self, source: Received) -> None:
+        if source.receiver is not None and source.receiver.newest_time is not None:
+            self._heard = source.receiver.newest_time, time.monotonic() - source.receiver.quiet_s
+
+    def _look(self, source: Received) -> None:
+        """Raises JumpedError when the stream of an engine has another zero than that of the engine before."""
+        (before, then), receiver = self._heard, source.receiver
+        assert receiver is not None and receiver.newest_time is not None
+        self._heard = 0, 0.0
+        if receiver.offset != self.offset:
+            self.offset = receiver.offset
+            self._tell(f"times are {self.offset} samples after multiples of a packet's, and are taken as they are")
+        samples, seconds = receiver.newest_time - before, time.monotonic() - receiver.quiet_s - then
+        if then and source.is_live and abs(seconds - samples / self.sample_rate_hz) > FAR_S:
+            raise JumpedError(receiver.newest_time, samples, seconds)
+
+    def _now_of(self, samples: SampleInfo) -> SampleInfo:
+        """Returns a header with the time at which the stream's time is 0 now."""
+        return replace(samples, sync_time_unix=self.sync_time_unix)
+
+    def _shift(self, samples: int) -> None:
+        """Move all that begins at a time so many samples."""
+
+    def _keep(self) -> None:
+        """Write what outlives the engines."""
+        self._kept.write(self._content())
+
+    def _content(self) -> Counts:
+        return {"sync_time_unix": self.sync_time_unix and time_text(self.sync_time_unix)}
+
+    def _restore(self, content: Counts) -> None:
+        if content["sync_time_unix"] is not None:
+            self.sync_time_unix = exact_time(content["sync_time_unix"])
+
     @property
     def not_connected(self) -> list[str]:
         """Returns the addresses without a TCP connection."""
@@ -150,6 +230,10 @@ class Serving:
         """End the streams that the engines send."""
         for outlet in self._all_outlets():
             outlet.close()
+
+    def _sizes(self) -> tuple[tuple[int, ...], float, list[float], int]:
+        """Returns a chunk's shape and seconds, what it makes for each output, and the bytes in which that waits."""
+        raise NotImplementedError
 
     def _source(self, **receiving: Any) -> Received:
         raise NotImplementedError
@@ -170,13 +254,15 @@ class Serving:
             "is_paced": place.paced and self._places.is_live,
             "interface": place.interface,
             "cores": place.cores,
+            "payload": place.payload,
             "patience_s": PATIENCE_S if self._places.is_live else LONG_PATIENCE_S,
             "is_asked": lambda: (engine := self._now()) is not None and engine.is_stopped,
         }
 
     def _sink(self, output: int, number: int, closing: ExitStack) -> Any:
         """Returns the sink of an output. ``closing`` closes what ends with the engine."""
-        named: dict[str, Any] = {name: NotClosed(outlet) for name, outlet in self._outlets[output].items()}
+        own = self._outlets[output].items()  # they outlive the engine
+        named: dict[str, Any] = {name: SimpleNamespace(write=each.write, close=lambda: None) for name, each in own}
         with ExitStack() as stack:
             for file in (place.file for place in self._destinations[output] if place.file is not None):
                 path = numbered(file, number, self._tell)
@@ -185,7 +271,7 @@ class Serving:
             stack.pop_all()
         (sink, *more) = named.values()
         if more:
-            sink = SinksBeside(named, self._places.is_live, self._tell)
+            sink = SinksBeside(named, self._places.is_live, self._fail, self._n_waiting)
         closing.callback(sink.close)
         return sink
 
@@ -204,6 +290,11 @@ class Serving:
 
     def _more_counts(self, output: int, counters: Any) -> Counts:
         return {}
+
+
+def at_level(tell: Tell, level: str = INFO) -> Tell:
+    """Returns a function that tells lines with the time (UTC) and a level."""
+    return lambda text: tell(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {level} {text}")
 
 
 def clock_time(serving: Serving) -> int:

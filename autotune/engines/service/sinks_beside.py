@@ -16,16 +16,18 @@ POLL_S = 0.1
 class SinkBeside:
     """A sink with its own thread, which gets copies of the arrays.
 
-    While N_WAITING writes wait, a live stream's data are dropped and counted, and otherwise ``write`` waits. When the
+    While ``n_waiting`` writes wait, a live stream's data are dropped and counted; otherwise ``write`` waits. When the
     sink fails, ``tell`` takes one line about it, and all later data are dropped and counted.
 
     Args:
         name: the line about a failure begins with it.
     """
 
-    def __init__(self, sink: Any, name: str, is_live: bool, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, sink: Any, name: str, is_live: bool, tell: Callable[[str], None], n_waiting: int = N_WAITING
+    ) -> None:
         self._sink, self.name, self._is_live, self._tell = sink, name, is_live, tell
-        self._waiting: Queue[tuple[Any, ...] | None] = Queue(N_WAITING)
+        self._waiting: Queue[tuple[Any, ...] | None] = Queue(n_waiting)
         self.n_dropped = 0  # heaps or dumps
         self.error: UsageError | None = None
         self._thread = threading.Thread(target=self._run, name=f"autotune-sink-{name}", daemon=True)
@@ -76,8 +78,10 @@ class SinksBeside:
         UsageError: ``write`` raises it when all of the sinks have failed.
     """
 
-    def __init__(self, named: Mapping[str, Any], is_live: bool, tell: Callable[[str], None]) -> None:
-        self.sinks = [SinkBeside(sink, name, is_live, tell) for name, sink in named.items()]
+    def __init__(
+        self, named: Mapping[str, Any], is_live: bool, tell: Callable[[str], None], n_waiting: int = N_WAITING
+    ) -> None:
+        self.sinks = [SinkBeside(sink, name, is_live, tell, n_waiting) for name, sink in named.items()]
 
     def write(self, *data: Any) -> None:
         """Write voltages or visibilities, as each sink takes them."""
@@ -91,20 +95,6 @@ class SinksBeside:
         """Close all sinks."""
         for sink in self.sinks:
             sink.close()
-
-
-class NotClosed:
-    """A sink whose ``close`` leaves the wrapped sink open."""
-
-    def __init__(self, sink: Any) -> None:
-        self._sink = sink
-
-    def write(self, *data: Any) -> None:
-        """Write voltages or visibilities."""
-        self._sink.write(*data)
-
-    def close(self) -> None:
-        """Do nothing: the wrapped sink stays open."""
 
 
 def _n_of(data: tuple[Any, ...]) -> int:

@@ -9,13 +9,16 @@ from typing import Annotated
 
 from ...core import schema
 from ...core.errors import UsageError
+from ...system.limits import Range
 from ...system.setting import Setting, shared
 from ..files import checks
 from ..network.endpoints import Endpoint, endpoints
 from ..network.ibverbs import IBV
+from ..network.items import PAYLOAD_BYTES
 from ..network.receiver import PCAP, Listening
 from ..streams.voltages import REAL_HIGH, REAL_LOW
 
+PAYLOAD = Range(64, 1 << 15)
 TRANSPORTS = ("udp", "tcp")
 SENT_BY = (*TRANSPORTS, IBV)
 LIVE = "true by `udp` and `ibv`"
@@ -30,6 +33,12 @@ ENGINE_CORES = Setting(
 )
 INTERFACE = Setting("Address of the interface for multicast and for `ibv`.", schema.as_word, "the system's")
 NIBBLES = Setting("Position of the real part at 4 bits.", (REAL_LOW, REAL_HIGH), f"`{REAL_HIGH}`")
+KEPT = Setting(
+    "A file of what outlives the engine: gains that were measured or set, delays that were set, and the time of a "
+    "digitiser that was synchronised anew.",
+    schema.as_word,
+    "x.kept.json beside x.toml",
+)
 EngineCores = Mapping[str, tuple[int, ...]]  # cores by the thread's name
 
 
@@ -97,5 +106,6 @@ class SendingPlace:
     ] = None
     transport: Annotated[str, Setting("`udp`, `tcp`, or `ibv` (multicast only).", SENT_BY)] = "udp"
     interface: Annotated[str, INTERFACE] = ""
+    payload: Annotated[int, Setting("Bytes of payload in a packet, within the MTU.", PAYLOAD)] = PAYLOAD_BYTES
     paced: Annotated[bool, Setting("Packets of a live engine are spread over time.", schema.as_flag, "true")] = True
     cores: Annotated[tuple[int, ...], Setting("Cores of the threads that send.", CORES, "any")] = ()

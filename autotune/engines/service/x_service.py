@@ -1,12 +1,14 @@
 """An X-engine as a service, and its file, which docs/network-files.md describes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any
 
+from ...core import schema
 from ...core.errors import UsageError
 from ...system.setting import Setting, declared, read_settings, shared
 from ..digitiser.digitiser_settings import TEXTS
@@ -17,15 +19,18 @@ from ..jobs.band_settings import Bands
 from ..jobs.running import Running
 from ..jobs.sinks import visibility_sink
 from ..network.dump_outlet import DumpOutlet
-from ..network.received import ReceivedVoltages
+from ..network.received import MOST_GAP_S, ReceivedVoltages
 from ..streams.samples import SampleInfo
 from ..streams.visibilities import VisibilitySink
 from ..streams.voltages import VoltageInfo
 from ..x.engine import XEngine, visibility_info, x_settings
-from .served import Serving
-from .stream_places import ENGINE_CORES, MOST_FILE, NIBBLES, EngineCores, ListeningPlace, SendingPlace, nibbles_of
+from ..x.x_settings import XSettings
+from .kept_file import KeptFile
+from .served import Serving, at_level
+from .stream_places import ENGINE_CORES, KEPT, MOST_FILE, NIBBLES, EngineCores, ListeningPlace, SendingPlace, nibbles_of
 
 BATCHES, N_DUMPED = checks.integer(1, 1 << 16), checks.integer(1, 1 << 30)
+REORDER_S = 0.3
 FIRST_CHANNEL, STEP = checks.integer(0, checks.MOST_CHANNELS), checks.integer(1, checks.MOST_STEP)
 SLICES = "[Slices](engines-kernels.md#how-many-slices) of a launch."
 OF_BANDS, N_POLS = declared(Bands), 2
@@ -53,7 +58,27 @@ class XServiceSettings:
     centre_frequency_hz: Annotated[float | None, header_setting("centre_frequency_hz")] = None
     sample_bits: Annotated[int, Setting("Bits of the samples, for files.", checks.sample_bits)] = 10
     batches_per_chunk: Annotated[int, Setting("Batches that go to the device at once.", BATCHES)] = 8
+    reorder_s: Annotated[
+        float,
+        Setting(
+            "Seconds that an antenna may be later than others. Everything leaves so much later.",
+            checks.within(0, MOST_GAP_S / 2),
+        ),
+    ] = REORDER_S
+    burst: Annotated[
+        int | None, Setting("Dumps of a live engine that may wait to be sent.", BATCHES, "those of `reorder_s`")
+    ] = None
+    patience_s: Annotated[
+        float | None,
+        Setting(
+            "Seconds that others wait, by `tcp`, for an antenna that is gone or silent. Live engines do not wait.",
+            schema.as_amount,
+            "10 if it has gone, else without end",
+        ),
+    ] = None
     n_slices: Annotated[int | None, Setting(SLICES, BATCHES, "by expected time", key="slices")] = None
+    kept: Annotated[Path | None, KEPT] = None
+    path: Path  # the file's
     cores: Annotated[EngineCores, ENGINE_CORES] = field(default_factory=dict)
     places: Annotated[
         ListeningPlace,
@@ -79,7 +104,12 @@ class XServiceSettings:
             raise UsageError(f"{what}; give each place a [[to]] of its own")
         object.__setattr__(self, "n_channels", n_channels)
         object.__setattr__(self, "step", self.step or 2 * whole)
-        x_settings(self.antennas, self.batches_per_dump, self.batches_per_chunk, self.n_slices)
+        self.of_engine  # noqa: B018  # a wrong one is refused at once
+
+    @cached_property
+    def of_engine(self) -> XSettings:
+        """Returns the engine's settings. Raises UsageError for a wrong one."""
+        return x_settings(self.antennas, self.batches_per_dump, self.batches_per_chunk, self.n_slices)
 
     @cached_property
     def antennas(self) -> tuple[VoltageInfo, ...]:
@@ -112,13 +142,25 @@ class XService(Serving):
     def __init__(self, settings: XServiceSettings, running: Running, tell: Tell) -> None:
         self._settings = settings
         self._info = visibility_info(settings.antennas, settings.batches_per_dump)
-        super().__init__(settings.places.listening, settings.antennas[0].samples, [settings.dumps], running, tell)
+        places = replace(settings.places.listening, patience_s=settings.patience_s)
+        kept = KeptFile(settings.kept or settings.path.with_suffix(".kept.json"), settings.antennas, at_level(tell))
+        super().__init__(places, settings.antennas[0].samples, [settings.dumps], running, tell, kept)
+        kept.restore(self._restore)
+        n_chunks = 1 + self._source().n_kept(settings.of_engine.chunk_shape)
+        self._n_waiting = settings.burst or settings.of_engine.dumps_of(n_chunks)
 
     def _source(self, **receiving: Any) -> ReceivedVoltages:
-        antennas = self._settings.antennas
-        n_substreams = len(antennas) // len(self._places.members)
-        first, n = self._settings.first_channel, len(antennas)
-        return ReceivedVoltages(antennas, first_channel=first, n_enders=n, n_substreams=n_substreams, **receiving)
+        settings, n = self._settings, len(self._settings.antennas)
+        return ReceivedVoltages(
+            settings.antennas,
+            self._places,
+            first_channel=settings.first_channel,
+            is_live=self._places.is_live,
+            n_enders=n,
+            n_substreams=n // len(self._places.members),
+            reorder_s=settings.reorder_s,
+            **receiving,
+        )
 
     def _engine(self, source: Any, sinks: Sequence[VisibilitySink]) -> XEngine:
         return XEngine(
@@ -130,8 +172,14 @@ class XService(Serving):
             batches_per_chunk=self._settings.batches_per_chunk,
             complete_dumps=True,
             n_slices=self._settings.n_slices,
+            burst=self._n_waiting,
             cores=self._settings.cores,
         )
+
+    def _sizes(self) -> tuple[tuple[int, ...], float, list[float], int]:
+        own, n_bytes = self._settings.of_engine, 4 * prod((self._info.n_channels, self._info.n_baselines, 4, 2))
+        seconds = own.batches_per_chunk * own.batch_samples / self.sample_rate_hz
+        return own.chunk_shape, seconds, [own.batches_per_chunk / own.batches_per_dump], self._n_waiting * n_bytes
 
     def _outlet(self, output: int, place: SendingPlace) -> DumpOutlet:
         first, n = self._settings.first_channel, self._settings.channels
@@ -139,4 +187,5 @@ class XService(Serving):
         return DumpOutlet(self._info, place.transport, place.endpoints, first_channel=first, n_channels=n, **sending)
 
     def _file(self, output: int, path: Path) -> VisibilitySink:
-        return visibility_sink(path, self._info, False, self._tell)
+        antennas = tuple(map(self._now_of, self._info.antennas))
+        return visibility_sink(path, replace(self._info, antennas=antennas), False, self._tell)

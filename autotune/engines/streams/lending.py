@@ -18,6 +18,13 @@ class Lends(Protocol[Answer_co]):
 
     is_live: bool
 
+    def n_kept(self, shape: Sequence[int]) -> int:
+        """Returns the number of arrays of this shape that it fills at once."""
+
+    @property
+    def is_short(self) -> bool:
+        """Returns whether it cannot go on until the array that was taken last comes back."""
+
     def lend(self, arrays: Sequence[np.ndarray]) -> None:
         """Take memory to fill, before any other call. Arrays have the shape and dtype of ``out`` of ``read``."""
 

@@ -49,6 +49,7 @@ class XEngine(Engine[XCounters]):
         send_empty: whether a dump in which no baseline has data is written, filled with the mark of missing data.
         n_slices: parts of the batches of a launch, each with its own sums; None takes the number that should be the
             fastest. Visibilities do not depend on it.
+        burst: dumps of a live source that may wait for the sink; None takes those of all chunks that come at once.
         options: cores, report and trace; see ``Bay``.
     """
 
@@ -64,6 +65,7 @@ class XEngine(Engine[XCounters]):
         complete_dumps: bool = False,
         send_empty: bool = True,
         n_slices: int | None = None,
+        burst: int | None = None,
         **options: Unpack[EngineOptions],
     ) -> None:
         for antenna in source.antennas[1:]:
@@ -77,7 +79,9 @@ class XEngine(Engine[XCounters]):
         bay = Bay(backend, kernels, **options)
         counters = self.counters = XCounters()
         self.f_counters: list[FCounters] = []  # no antenna has samples here
-        self._output = XOutput(bay, settings, sink, counters, send_empty, source.is_live)
+        n_chunks = 1 + (source.n_kept(settings.chunk_shape) if isinstance(source, Lends) else 1)
+        n_waiting = burst or settings.dumps_of(n_chunks)
+        self._output = XOutput(bay, settings, sink, counters, send_empty, source.is_live, n_waiting)
         self._stage = XStage(bay, settings, self._output.deliver, counters)
         self._copies = backend.stream()
         self._loaded = deque[tuple[DeviceArray, Event | None]](

@@ -30,6 +30,7 @@ class XOutput(SinkOutput[PinnedVisibilities]):
 
     Args:
         send_empty: whether a dump in which no baseline has data is written, filled with the mark of missing data.
+        n_waiting: dumps of a live source for which there is room.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class XOutput(SinkOutput[PinnedVisibilities]):
         counters: XCounters,
         send_empty: bool,
         is_live: bool,
+        n_waiting: int,
     ) -> None:
         self._sources, self._possible = settings.sources()
         self._baselines = np.arange(settings.n_baselines)[:, np.newaxis]
@@ -51,7 +53,7 @@ class XOutput(SinkOutput[PinnedVisibilities]):
         shape = (settings.n_channels, settings.n_baselines, PRODUCTS, 2)
         dumps = [
             PinnedVisibilities(bay.backend.pinned(shape, np.int32), bay.backend.pinned((1,), np.uint64))
-            for _ in range(settings.n_buffers)
+            for _ in range(n_waiting if is_live else settings.n_buffers)
         ]
         super().__init__(bay, sink, counters, is_live, dumps)
 

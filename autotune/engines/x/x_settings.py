@@ -61,6 +61,10 @@ class XSettings:
         """Returns the most batches of a launch of ``correlate``: those of a chunk, unless a dump has fewer."""
         return min(self.batches_per_chunk, self.batches_per_dump)
 
+    def dumps_of(self, n_chunks: int) -> int:
+        """Returns the most dumps that so many chunks make at once, and two: one is written while another is made."""
+        return -(-n_chunks * self.batches_per_chunk // self.batches_per_dump) + 2
+
     @property
     def slice_bytes(self) -> int:
         """Returns the bytes of one slice of the accumulators, int64 [C, n_baselines, 4, 2]."""

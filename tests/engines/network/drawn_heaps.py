@@ -37,6 +37,7 @@ def drawn(rng: Random, n_heaps: int) -> tuple[PlaceRules, list[Heap]]:
         n_enders=rng.randint(1, 3),
         first_channel=rng.choice((0, 5)),
         is_numbered=rng.random() < 0.7,
+        takes_offset=rng.random() < 0.3,
     )
     stream = Stream(rules, start, rng)
     if rng.random() < 0.3:
@@ -54,6 +55,7 @@ class Stream:
         self.heaps: list[Heap] = []
         self.clock_ns = rng.choice((0, rng.randrange(1000)))
         self.turn, self.is_unruly = 0, rng.random() < 0.3
+        self.rest = rng.choice((0, rng.randrange(rules.heap_samples))) if rules.takes_offset else 0
 
     @property
     def newest(self) -> int:
@@ -100,6 +102,10 @@ class Stream:
         number = self.newest + rng.choice((far, far, far, -far)) + rng.choice(NEAR_EDGE)
         self.clock_ns += rng.choice((0, rules.quiet_ns, rules.quiet_ns)) + rng.choice(NEAR_EDGE[1:])
         is_alone, may_differ = rng.random() < 0.8, rng.random() < 0.5
+        if rng.random() < 0.2:
+            number = self.newest + rng.choice(NEAR_EDGE)  # it may be far by its rest alone
+        if rules.takes_offset and rng.random() < 0.3:
+            self.rest = rng.randrange(rules.heap_samples)
         for _ in range(rules.confirm + rng.choice((-1, 0, 0, 1, 3))):
             self.add(number, waits=rng.random() < 0.1)
             if may_differ:
@@ -144,7 +150,7 @@ class Stream:
             return
         if waits:
             self.clock_ns += self.rng.choice((0, 0, 1))
-        time, sender = number * self.rules.heap_samples % WRAP, self.rng.randrange(self.rules.n_senders)
+        time, sender = (number * self.rules.heap_samples + self.rest) % WRAP, self.rng.randrange(self.rules.n_senders)
         turn = self.number(sender & self.rules.sender_mask)
         channel, status = self.rules.first_channel, self.rng.choice((-1, 0, 3 << 32))
         heap = Heap(time, self.rules.heap_bytes, sender, -1, self.clock_ns, turn, channel, status)

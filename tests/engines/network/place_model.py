@@ -54,7 +54,8 @@ class Model:
     described: dict[int, int] = field(default_factory=dict)  # the bytes of the first descriptors of each sender
     known_ns: int = 0
     unbelieved: tuple[int, int] | None = None  # sender and time of the last heap of a far time, if it was not believed
-    far: list[int] = field(default_factory=list)  # numbers of heaps in a row that agree on a far time
+    far: list[tuple[int, int]] = field(default_factory=list)  # (number, rest) of heaps that agree on a far time
+    offset: int | None = None  # samples from multiples of a heap's to all times; None: not known yet
     came: set[tuple[int, int]] = field(default_factory=set)  # (heap, sender)
 
     @property
@@ -92,13 +93,15 @@ class Model:
             return Outcome("wrong_channels")
         time = self.unwrap(heap.time)
         number, rest = divmod(time, rules.heap_samples)
-        if rest:
+        if rest and not rules.takes_offset:
             return Outcome("off_grid")
-        if self.is_far(number):
+        is_other = self.offset is not None and rest != self.offset
+        if is_other or self.is_far(number):
             self.unbelieved = sender, time
-            if not self.follows(number, heap.clock_ns):
-                return Outcome("jumped")
+            if not self.follows(number, rest, heap.clock_ns):
+                return Outcome("off_grid" if is_other else "jumped")
             self.unbelieved = None
+        self.offset = rest
         self.far, self.known_ns = [], heap.clock_ns
         self.newest = number if self.newest is None else max(self.newest, number)
         if time < rules.begin:
@@ -169,21 +172,22 @@ class Model:
         chunks_behind = self.newest // rules.chunk_heaps - number // rules.chunk_heaps
         return number > self.newest + rules.ahead_chunks * rules.chunk_heaps or chunks_behind >= rules.kept_chunks
 
-    def follows(self, number: int, clock_ns: int) -> bool:
+    def follows(self, number: int, rest: int, clock_ns: int) -> bool:
         """Returns whether the stream begins with this heap, or goes on there after a gap; notes a jump."""
         rules = self.rules
-        if self.far and abs(number - self.far[-1]) > rules.ahead_chunks * rules.chunk_heaps:
+        most_apart = rules.ahead_chunks * rules.chunk_heaps
+        if self.far and (abs(number - self.far[-1][0]) > most_apart or rest != self.far[-1][1]):
             self.far = []
-        self.far.append(number)
+        self.far.append((number, rest))
         if len(self.far) < rules.confirm:
             return False
         if self.newest is None:
             return True
         if clock_ns - self.known_ns < rules.quiet_ns:
             return False
-        if self.newest < number <= self.newest + rules.most_jump:
+        if rest == self.offset and self.newest < number <= self.newest + rules.most_jump:
             return True
-        self.jumped_to = number * rules.heap_samples
+        self.jumped_to = number * rules.heap_samples + rest
         return False
 
 
@@ -253,7 +257,8 @@ def compare(rules: PlaceRules, heaps: Sequence[Heap], function: Any) -> Model:
         assert found == expected, f"heap {i} of {len(heaps)}, {heap}: {found}, but {expected}; {rules}"
         state = (placing.jumped_to, placing.unbelieved), (model.jumped_to, model.unbelieved)
         assert state[0] == state[1], f"heap {i} of {len(heaps)}, {heap}; {rules}"
-    newest = None if model.newest is None else model.newest * rules.heap_samples
+    newest = None if model.newest is None else model.newest * rules.heap_samples + (model.offset or 0)
+    assert placing.offset == (model.offset or 0)
     assert (placing.newest_time, placing.n_stops) == (newest, model.n_stops)
     model.check(placing)
     return model

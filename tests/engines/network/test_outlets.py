@@ -61,6 +61,10 @@ class Receiver:
     def destination(self) -> Any:
         return self.queue if self.transport == "inproc" else Endpoint("127.0.0.1", self.port)
 
+    @property
+    def n_packets(self) -> int:
+        return int(self._stream.stats["packets"])
+
     def ends(self) -> None:
         """Wait for the stop heap."""
         self._thread.join(120)
@@ -219,6 +223,38 @@ def test_paced_heaps_are_spread_over_their_time() -> None:
     stream_s = N_HEAPS * info.heap_samples / 1e6
     sink.close()
     assert took > 0.7 * stream_s, "heaps leave a tenth faster than they come"
+
+
+@pytest.mark.parametrize("transport", ["inproc", "udp", "tcp"])
+@pytest.mark.parametrize("payload", [64, 1000, 32768])
+def test_packets_have_the_payload_that_they_are_given(transport: str, payload: int) -> None:
+    made, (receiver,) = voltages(INFO), receivers(transport, 1)
+    sink = VoltageOutlet(INFO, 0, 1, transport, [receiver.destination], is_paced=False, payload=payload)
+    sink.write(np.array([FIRST]), made[:1], np.zeros((1, 2), np.uint32), np.ones((1, INFO.spectra_per_heap, 2), bool))
+    sink.close()
+    receiver.ends()
+    n_others = -(-400 // payload) + 1 if payload == 64 else 2  # descriptors, and the stop heap
+    n_packets = receiver.n_packets - n_others
+    assert n_packets == -(-made[0].nbytes // payload) and np.array_equal(receiver.heaps[0]["feng_raw"], made[0])
+
+
+def test_packets_that_the_network_does_not_take_whole_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IP_BYTES", 65536 - 1472)  # as if loopback were Ethernet
+    with pytest.raises(UsageError) as caught:
+        VoltageOutlet(INFO, 0, 1, "udp", endpoints("127.0.0.1:7000"))
+    why = "the network to 127.0.0.1:7000 takes no packets with 8192 bytes of payload: give 1392"
+    assert str(caught.value) == why
+    VoltageOutlet(INFO, 0, 1, "udp", endpoints("127.0.0.1:7000"), payload=1392).close()
+
+
+def test_an_outlet_that_is_asked_to_end_spreads_nothing_any_more() -> None:
+    info = replace(INFO, n_channels=1024, step=2048, samples=replace(INFO.samples, sample_rate_hz=1e4))
+    (receiver,) = receivers("inproc", 1)
+    sink = VoltageOutlet(info, 0, 1, "inproc", [receiver.destination], is_asked=lambda: True)
+    send(sink, voltages(info))  # which would take minutes
+    sink.close()
+    receiver.ends()
+    assert len(receiver.heaps) == N_HEAPS
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from autotune.engines.network.placing import SOURCE, place_library
 from .drawn_heaps import drawn
 from .place_model import compare
 
-N_STREAMS, N_HEAPS = 200, 300  # at most, for each fault; most are found in the first stream
+N_STREAMS, N_HEAPS = 400, 300  # at most, for each fault; most are found in the first stream
 
 REPLACED = """
 clock_ns >= 0 | clock_ns > 0
@@ -32,9 +32,19 @@ p->newest < 0 || |
 ahead > most_ahead | ahead >= most_ahead
 chunks_behind >= p->kept_chunks | chunks_behind > p->kept_chunks
 chunks_behind >= p->kept_chunks | 0
+|| rest != offset) { | ) {
+&& rest == p->far_rest |
+p->far_rest = rest; |
+|| (p->newest < 0 && !has_offset(p, rest)) |
+(p->newest < 0 && !has_offset(p, rest)) | !has_offset(p, rest)
+&offset, rest, 0 | &offset, 0, 0
+|| offset == rest; | ;
+rest != offset || ahead < 0 | ahead < 0
+offset >= 0 && rest != offset | rest != offset
+offset >= 0 && rest != offset | 0
 n > p->far ? n - p->far : p->far - n | n - p->far
 n > p->far ? n - p->far : p->far - n | p->far - n
-apart <= most_ahead ? | apart < most_ahead ?
+apart <= most_ahead && | apart < most_ahead &&
 p->n_far + 1 : 1 | p->n_far + 1 : 0
 p->n_far + 1 : 1 | p->n_far + 1 : p->n_far
 p->far = n; |
@@ -45,11 +55,11 @@ p->n_far < p->confirm | p->n_far <= p->confirm
         if (p->newest >= 0) { | {
 p->known_ns < p->quiet_ns | p->known_ns <= p->quiet_ns
 now - p->known_ns < p->quiet_ns | 0
-ahead < 0 || |
+|| ahead < 0 || | ||
 ahead > p->most_jump | ahead >= p->most_jump
 ahead > p->most_jump | 0
-p->jumped_to = n * p->heap_samples; | p->jumped_to = n;
-p->jumped_to = n * p->heap_samples; |
+p->jumped_to = n * p->heap_samples + rest; | p->jumped_to = n * p->heap_samples;
+p->jumped_to = n * p->heap_samples + rest; |
 p->n_far = 0; |
 p->known_ns = now; |
 if (n > p->newest) |
@@ -111,8 +121,10 @@ items[HEAP_LENGTH] != p->heap_bytes | items[HEAP_LENGTH] < p->heap_bytes
 items[HEAP_LENGTH] != p->heap_bytes | items[HEAP_LENGTH] > p->heap_bytes
 items[SENDER] & p->sender_mask | items[SENDER]
 who >= p->n_senders | who > p->n_senders
-time % p->heap_samples != 0 | 0
-if (!is_believed(p, n, who, now)) | if (is_believed(p, n, who, now), 0)
+(is_other && !p->takes_offset) || !is_believed | !is_believed
+is_other && !p->takes_offset | is_other
+!is_believed(p, n, rest, who, now)) | (is_believed(p, n, rest, who, now), 0))
+if (is_other) | if (1)
 time < p->begin | time <= p->begin
 time < p->begin | 0
 flag = who * p->sender_flags | flag = who

@@ -151,3 +151,56 @@ def test_a_port_that_is_in_use_is_told() -> None:
         ReceivedSamples(SampleInfo(BITS, 2, RATE, PACKET), Listening([[where]], "sctp")).lend(
             [np.zeros((2, CHUNK * WIDTH), np.uint8)] * 8
         )
+
+
+def test_a_receiver_is_short_of_arrays_when_it_waits_for_one_and_not_after_a_burst() -> None:
+    """It builds 2 of 8. After the end of a stream it would build 2 more; what was taken before is kept."""
+    digitiser = Digitiser()
+    found = source(digitiser, confirm=1)
+    short = list[bool]()
+    held = list[int]()
+    for chunk in range(12):
+        digitiser.send(FIRST + chunk * CHUNK * PACKET, CHUNK)
+        if chunk >= 2:
+            number, _ = found.take() or (-1, None)
+            short.append(found.is_short)
+            held.append(number)
+            if short[-1]:  # the engine holds still, and has 6 arrays
+                found.give_back(held.pop())
+    assert short == [False] * 6 + [True] * 4
+    digitiser.end()
+    while (taken := found.take()) is not None:
+        assert not found.is_short, "nothing else comes"
+        held.append(taken[0])
+        found.give_back(held.pop(0))
+    found.close()
+
+
+@pytest.mark.parametrize("offset", [1, 100, PACKET - 1])
+def test_times_that_are_no_multiples_of_a_packet_are_taken_as_they_are(offset: int) -> None:
+    """Those of one offset are; another sender's, or a packet's by itself, are not."""
+    digitiser = Digitiser()
+    found = source(digitiser, confirm=1)
+    digitiser.send(FIRST + offset, 4 * CHUNK)
+    digitiser.send(FIRST + offset + 1, 3)
+    digitiser.send(FIRST, 1)
+    digitiser.end()
+    chunks = taken(found)
+    assert [chunk.time for chunk in chunks] == [FIRST + offset + k * CHUNK * PACKET for k in range(4)]
+    assert found.receiver is not None
+    counts = found.receiver.counts
+    assert (counts["off_grid"], counts["jumped"], counts["placed"]) == (8, 0, 8 * CHUNK)
+
+
+def test_a_stream_whose_offset_changes_has_jumped() -> None:
+    digitiser = Digitiser()
+    found = source(digitiser, confirm=4)
+    digitiser.send(FIRST, 2 * CHUNK)
+    wait_until(lambda: found.receiver is not None and found.receiver.counts["placed"] > 4 * CHUNK - 8)
+    time.sleep(2e-9 * QUIET_NS)
+    digitiser.send(FIRST + 2 * CHUNK * PACKET + 100, CHUNK)
+    with pytest.raises(JumpedError) as caught:
+        taken(found)
+    assert caught.value.time > FIRST + 2 * CHUNK * PACKET and caught.value.time % PACKET == 100
+    assert caught.value.samples >= 100 and caught.value.samples % PACKET == 100 and caught.value.seconds > 0.1
+    found.close()

@@ -1,5 +1,7 @@
 """What a source says of each sender: where its statements contradict the settings, what it misses, and who stops."""
 
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,6 +12,7 @@ import spead2
 import spead2.send
 
 from autotune.engines.network import items
+from autotune.engines.network.endpoints import Endpoint
 from autotune.engines.network.received import Received, ReceivedSamples, ReceivedVoltages
 from autotune.engines.network.receiver import Listening
 from autotune.engines.network.senders import Sender
@@ -18,6 +21,7 @@ from autotune.engines.streams.voltages import REAL_HIGH, REAL_LOW, VoltageInfo
 
 from ...waiting import wait_until
 from .plain_spead import data_heap, described, stop_heap
+from .ports import free_ports
 
 C, SPECTRA, STEP, BATCHES = 64, 8, 128, 4
 HEAP = SPECTRA * STEP  # samples
@@ -241,3 +245,32 @@ def test_senders_that_stop_and_start_again_do_not_end_the_others(wire: Wire, off
         n += 1
     assert n == at // BATCHES and placing.n_stops == 3
     source.close()
+
+
+def test_a_sender_by_tcp_that_is_silent_is_waited_for_as_long_as_patience_lasts() -> None:
+    """Both wait for the engine, and one of them falls silent without closing its connection."""
+    places = [Endpoint("127.0.0.1", port) for port in free_ports(2, socket.SOCK_STREAM)]
+    listening = Listening([[each] for each in places], "tcp", is_lossless=True, patience_s=0.2)
+    source = ReceivedVoltages(ANTENNAS[:2], listening, is_live=False, n_enders=2, confirm=1)
+    source.lend([np.zeros((BATCHES, 2, *ANTENNAS[0].heap_shape), np.int8) for _ in range(8)])
+    config = spead2.send.StreamConfig(max_packet_size=4096, max_heaps=64)
+    streams = [spead2.send.TcpStream(spead2.ThreadPool(1), [(each.host, each.port)], config) for each in places]
+
+    def send() -> None:
+        for k in range(10 * BATCHES):
+            for who, stream in enumerate(streams[: 1 if k >= 2 * BATCHES else 2]):
+                ids = {items.TIMESTAMP: k * HEAP, items.FENG_ID: who, items.FREQUENCY: 0}
+                stream.send_heap(data_heap(ids, items.FENG_RAW, np.zeros((C, SPECTRA, 2, 2), np.int8)), cnt=who + 2 * k)
+        streams[0].send_heap(stop_heap(), cnt=20 * BATCHES)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    came = []
+    for _ in range(8):  # what is under construction needs the last stop heap
+        number, batches = source.take() or (-1, None)
+        assert batches is not None
+        came.append(batches.present.all(axis=0).tolist())
+        source.give_back(number)
+    assert came == [[True, True]] * 2 + [[True, False]] * 6
+    source.close()
+    sender.join()

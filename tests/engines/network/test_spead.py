@@ -32,9 +32,9 @@ def heap_of(immediates: dict[int, int], payload: int | None, n_bytes: int, value
     ("immediates", "payload", "n_bytes", "header_bytes"),
     [
         (DIGITISER, items.ADC_SAMPLES, 5120, items.DIGITISER_HEADER_BYTES),
-        ((items.TIMESTAMP, items.FENG_ID, items.FREQUENCY), items.FENG_RAW, 1 << 15, items.F_HEADER_BYTES),
-        ((items.TIMESTAMP, items.FREQUENCY), items.XENG_RAW, 1 << 15, items.X_HEADER_BYTES),
-        ((items.TIMESTAMP, items.FREQUENCY, items.BEAM_ANTENNAS), items.BF_RAW, 1 << 15, items.B_HEADER_BYTES),
+        ((items.TIMESTAMP, items.FENG_ID, items.FREQUENCY), items.FENG_RAW, 1 << 15, 72),
+        ((items.TIMESTAMP, items.FREQUENCY), items.XENG_RAW, 1 << 15, 64),
+        ((items.TIMESTAMP, items.FREQUENCY, items.BEAM_ANTENNAS), items.BF_RAW, 1 << 15, 72),
     ],
 )
 def test_sizes_of_packets(immediates: Sequence[int], payload: int, n_bytes: int, header_bytes: int) -> None:

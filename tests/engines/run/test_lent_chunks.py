@@ -14,7 +14,7 @@ from autotune.engines.f.engine import FEngine
 from autotune.engines.fx.engine import FXEngine
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
-from autotune.engines.run.lent_chunks import N_KEPT, LentChunks
+from autotune.engines.run.lent_chunks import LentChunks
 from autotune.engines.run.queues import Ending
 from autotune.engines.streams.in_memory import ArraySource, KeptVisibilities, KeptVoltages
 from autotune.engines.streams.lending import Lends
@@ -26,6 +26,7 @@ from ..f.test_engine import INFO, N_PACKETS, PACKET, engine, output, packed
 from ..x.test_engine import HEAP, N_ANTENNAS, N_BATCHES, PER_DUMP, ArrayBatches, C
 
 DAMAGED = "packet 50 is damaged"
+N_KEPT = 3  # arrays under construction
 
 
 class Lent:
@@ -43,6 +44,13 @@ class Lent:
 
     def read(self, out: np.ndarray) -> None:
         raise AssertionError("nothing is read that is lent")
+
+    def n_kept(self, shape: Sequence[int]) -> int:
+        return N_KEPT
+
+    @property
+    def is_short(self) -> bool:
+        return len(self.filled) > len(self.arrays) - N_KEPT
 
     def lend(self, arrays: Sequence[np.ndarray]) -> None:
         assert not len(self.arrays)

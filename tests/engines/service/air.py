@@ -192,7 +192,7 @@ class Air:
         names = [f"m{antenna}" for antenna in range(self.n_antennas)]
         path.write_text(
             f"antennas = {names}\nchannels = {C}\nspectra_per_heap = {HEAP}\nsample_rate_hz = {RATE_HZ}\n"
-            f"accumulate = {PER_DUMP}\nbatches_per_chunk = 2\n[from]\n"
+            f"accumulate = {PER_DUMP}\nbatches_per_chunk = 2\nreorder_s = 0.0\n[from]\n"
             f'listen = {places(self.voltage_ports)}\ntransport = "{self.transport}"\n{line_of_live(self.x_live)}'
             + "".join(f"[[to]]\n{each}\n" for each in self.x_to)
         )

@@ -1,5 +1,6 @@
 """A service that runs in a thread of this process, and is watched from another one."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,13 @@ from autotune.engines.service.run_service import ServiceState, run_service
 from autotune.engines.service.served import Serving
 
 from ...waiting import wait_until
+
+
+def untimed(line: str) -> str:
+    """A line without the time and the level, which each has."""
+    match = re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (?:INFO|WARNING|ERROR) (.*)", line)
+    assert match is not None, line
+    return match[1]
 
 
 class InProcess:
@@ -21,7 +29,9 @@ class InProcess:
         self._thread.start()
 
     def _run(self, serving: Serving, once: bool, status_s: float) -> None:
-        self.status = run_service(serving, self.told.append, once=once, status_s=status_s, state=self.state)
+        self.status = run_service(
+            serving, lambda line: self.told.append(untimed(line)), once=once, status_s=status_s, state=self.state
+        )
         serving.close()
 
     def waits_until(self, holds: Callable[[], bool]) -> None:

@@ -18,11 +18,11 @@ class Stream:
     """An engine of three antennas, its source and its service: what a test says of them."""
 
     names, sender_word, is_live, heap_samples = NAMES, "feng_id", True, HEAP
-    sample_rate_hz, sync_time_unix = RATE, Fraction(0)
+    sample_rate_hz, sync_time_unix, offset = RATE, Fraction(0), 0
 
     def __init__(self) -> None:
         self.quiet_s: dict[str, float | None] = dict.fromkeys(NAMES, 0.0)
-        self.counts = {name: dict.fromkeys(("placed", "repeated", "saturated"), 0) for name in NAMES}
+        self.counts = {name: dict.fromkeys(("placed", "repeated", "saturated", "too_old"), 0) for name in NAMES}
         self.said: list[Doubt] = []
         self.drops, self.kernel_drops, self.behind_s, self.waits_s = 0, 0, 0.0, 0.0
         self.source = self.receiver = self
@@ -109,6 +109,11 @@ def test_two_senders_of_one_id_are_told() -> None:
     told = watch.looks(3, repeated=100)
     assert told == ["ERROR two senders say feng_id 1, m001, or its packets come twice"]
     assert watch.looks(HELD_S + 2)[0].startswith("INFO over after 2.5 s: two senders say feng_id 1")
+
+
+def test_heaps_that_come_too_late_are_told() -> None:
+    watch = Watch()
+    assert watch.looks(3, too_old=2) == ["WARNING heaps of m001 come too late, after their chunk was passed on"]
 
 
 def test_clipped_samples_drops_and_a_wrong_clock_are_told() -> None:

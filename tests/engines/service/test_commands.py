@@ -143,7 +143,7 @@ def test_an_engine_whose_receiver_is_not_there_says_so_and_ends_when_it_is_told_
     with ended(Air(tmp_path, n_antennas=1)) as air:
         f, digitiser = air.f(0), air.dsim(0)
         f.waits_for(f"nobody listens at 127.0.0.1:{air.voltage_ports[0]} yet")
-        f.waits_until(lambda: any(re.match("[1-9][0-9]+ heaps in", line) for line in list(f.lines)))
+        f.waits_until(lambda: any(re.search(" [1-9][0-9]+ heaps in", line) for line in list(f.lines)))
         f.send(number)
         assert f.ends() == 0
         digitiser.send(number)
@@ -157,7 +157,7 @@ def test_a_name_of_a_host_that_is_not_there_is_told(tmp_path: Path) -> None:
         (tmp_path / "x.toml").write_text(text.replace("127.0.0.1", "nowhere.invalid"))
         x = air.x()
         assert x.ends() == 1
-        assert any(line.startswith("nothing can be received at nowhere.invalid") for line in x.lines)
+        assert any("nothing can be received at nowhere.invalid" in line for line in x.lines)
         assert not any(".hpp" in line for line in x.lines)
 
 

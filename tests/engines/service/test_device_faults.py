@@ -146,6 +146,7 @@ def test_a_try_to_begin_at_a_port_that_is_taken_leaves_no_file_in_the_way_of_the
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         service = XService(x_service_settings(x_file(tmp_path, taken.getsockname()[1])), faulty(()), print)
+        service.open()
         with pytest.raises(UsageError, match="nothing can be received at 127"):
             service.served(0, 2)
     served = service.served(0, 2)

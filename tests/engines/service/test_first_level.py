@@ -62,7 +62,8 @@ def live(samples: np.ndarray, received: np.ndarray, is_live: bool = True) -> Rec
 def found(samples: np.ndarray, received: np.ndarray) -> tuple[list[list[float]], list[str]]:
     """The gains of both polarisations at the beginning of each chunk, and what was told."""
     gains, told = Gains(C, 2), list[str]()
-    source = FirstLevel(live(samples, received), [(BAND, gains)], told.append)
+    source = live(samples, received)
+    source.looks.append(FirstLevel(INFO, [(BAND, gains)], told.append).look)
     source.lend([np.full((2, LENGTH), 0x7F, np.uint8) for _ in range(6)])  # where no packet comes there is rubbish
     while (taken := source.take()) is not None:
         source.give_back(taken[0])
@@ -131,9 +132,9 @@ def test_heaps_are_those_of_an_engine_that_has_these_gains_from_then_on() -> Non
 
     def made(gains: Gains, is_levelled: bool) -> KeptVoltages:
         backend, sink, source = HostBackend(), KeptVoltages(), live(samples, came(), is_live=False)
-        used = FirstLevel(source, [(BAND, gains)], lambda line: None) if is_levelled else source
+        source.looks += [FirstLevel(INFO, [(BAND, gains)], lambda line: None).look] * is_levelled
         outputs = [Output(BAND, sink, [DelayModel(), DelayModel()], gains)]
-        (counters,) = FEngine(backend, used, outputs, CHUNK, Kernels(backend, lambda line: None)).run()  # type: ignore[arg-type]
+        (counters,) = FEngine(backend, source, outputs, CHUNK, Kernels(backend, lambda line: None)).run()
         assert counters.samples_in == N_CHUNKS * LENGTH and counters.chunks_dropped == 0
         source.close()
         return sink

@@ -1,5 +1,6 @@
 """How engines are begun again, and with which status a service ends."""
 
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from autotune.engines.network.receiver import JumpedError
 from autotune.engines.service import run_service as module
 from autotune.engines.service.run_service import GAVE_UP, NOT_TAKEN, STOPPED, ServiceState, run_service, status_line
 from autotune.engines.service.served import Served, added
+
+from .in_process import untimed
 
 
 class FakeReceiver:
@@ -57,7 +60,7 @@ class FakeEngine:
 
 
 class FakeServing:
-    sample_rate_hz = 1e6
+    sample_rate_hz, offset = 1e6, 0
     listens_at = "nowhere"
     is_file = False
     not_connected = ["127.0.0.1:7150"]
@@ -76,6 +79,12 @@ class FakeServing:
         counts = {"heaps_out": 7, "heaps_missing": 2, "sink_error": ""}
         return Served(FakeEngine(end, self.state.stop), source, lambda: [dict(counts)])  # type: ignore[arg-type]
 
+    def open(self) -> None:
+        pass
+
+    def follow(self, jump: JumpedError) -> None:
+        self.followed = jump
+
     def close(self) -> None:
         pass
 
@@ -83,7 +92,7 @@ class FakeServing:
 def run(serving: FakeServing, *, once: bool = False) -> tuple[int, list[str], Any]:
     told: list[str] = []
     state = serving.state
-    code = run_service(serving, told.append, once=once, status_s=100, state=state)
+    code = run_service(serving, lambda line: told.append(untimed(line)), once=once, status_s=100, state=state)
     assert all(source.is_closed for source in serving.sources)
     if serving.sources:
         told.remove("heaps are received at nowhere")
@@ -147,11 +156,12 @@ def test_the_last_sink_that_fails_ends_it() -> None:
     assert (code, told) == (NOT_TAKEN, ["x.h5: no space left"])
 
 
-def test_waits_double_up_to_half_a_minute() -> None:
-    waits = module._Waits()
-    assert [waits.next() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
-    waits.reset()
-    assert waits.next() == 1
+def test_waits_double_up_to_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, waits = UsageError("the port is taken"), list[float]()
+    serving = FakeServing("ended", *[taken] * 7, "stopped")
+    monkeypatch.setattr(serving.state.asked, "wait", waits.append)
+    run(serving)
+    assert waits == [1, 2, 4, 8, 16, 30, 30]
 
 
 def test_the_clock_says_where_the_first_engine_is_and_how_far_behind_the_samples_are() -> None:
@@ -175,3 +185,21 @@ def test_counts_of_engines_add_up() -> None:
         "text": "y",
         "some": [2],
     }
+
+
+@pytest.mark.parametrize("where", ["it is made", "it has ended", "the next is waited for"])
+def test_a_signal_while_no_engine_runs_ends_the_service_at_once(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    serving = FakeServing("ended", UsageError("the port is taken"), "stopped")
+
+    def raised(*_: object) -> Any:
+        signal.raise_signal(signal.SIGTERM)
+        raise AssertionError("it goes on")
+
+    if where == "it is made":
+        monkeypatch.setattr(serving, "served", raised)
+    elif where == "it has ended":
+        monkeypatch.setattr(module, "clock_time", lambda _: raised() if serving.sources else 0)
+    else:
+        monkeypatch.setattr(serving.state.asked, "wait", raised)
+    assert run_service(serving, lambda line: None, status_s=100, state=serving.state) == STOPPED  # type: ignore[arg-type]
+    assert serving.state.asked.is_set()
