@@ -238,7 +238,7 @@ def run_x(a: argparse.Namespace) -> dict[str, Any]:
         source,
         Sums(),
         Kernels(backend, print),
-        batches_per_dump=512,
+        accumulate=512,
         batches_per_chunk=per_chunk,
         report=a.say,
         trace=spans,
@@ -263,7 +263,7 @@ def run_fx(a: argparse.Namespace) -> dict[str, Any]:
         [output(settings, None) for _ in range(a.antennas)],
         Sums(),
         Kernels(backend, print if a.antennas == 1 else lambda line: None, filter_bank=a.filter_bank),
-        batches_per_dump=512,
+        accumulate=512,
         chunk_samples=chunk,
         report=a.say,
         trace=spans,
@@ -294,7 +294,7 @@ def run_check(a: argparse.Namespace) -> dict[str, Any]:
         sums, backend = Sums(1 << 30), GpuBackend()
         source_x = RepeatedBatches(a.antennas, 64, 200)
         kernels = Kernels(backend, lambda line: None)
-        XEngine(backend, source_x, sums, kernels, batches_per_dump=48, batches_per_chunk=per_chunk).run()
+        XEngine(backend, source_x, sums, kernels, accumulate=48, batches_per_chunk=per_chunk).run()
         dumps.append(sums.by_time)
     fx = []
     for log_chunk in (log_all - 2, log_all - 4):
@@ -302,7 +302,7 @@ def run_check(a: argparse.Namespace) -> dict[str, Any]:
         sources = [Repeats((1 << (log_all - 2)) // PACKET, seed) for seed in range(3)]
         outputs = [output(settings, None) for _ in sources]
         kernels = Kernels(backend, lambda line: None, filter_bank=a.filter_bank)
-        FXEngine(backend, sources, outputs, sums, kernels, batches_per_dump=2, chunk_samples=1 << log_chunk).run()
+        FXEngine(backend, sources, outputs, sums, kernels, accumulate=2, chunk_samples=1 << log_chunk).run()
         fx.append(sums.by_time)
     return {
         "heaps": len(found[0]),

@@ -339,7 +339,7 @@ def x_rate(device: str, transport: str, seconds: float) -> dict[str, float]:
     antennas = [replace(info, samples=replace(samples, antenna=f"m{number}")) for number in range(n_antennas)]
     to = places(transport, n_antennas)
     source: Any = ReceivedVoltages(antennas, listening(transport, to), is_live=False, confirm=1)
-    engine = XEngine(running.backend, source, NullSink(), running.kernels(), batches_per_dump=64)
+    engine = XEngine(running.backend, source, NullSink(), running.kernels(), accumulate=64)
     heaps = Heaps(items.FENG_ID, items.FENG_RAW, int(np.prod(info.heap_shape)), info.heap_samples)
     n_bytes = n_antennas * heaps.n_bytes
     found = engine_rate(engine, lambda: float(n_bytes * engine.counters.batches_in), Senders(heaps, to), seconds)

@@ -6,13 +6,13 @@ keywords of a call, the check of a value, whichever way it came, and the rows of
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import partial, wraps
 from itertools import repeat
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from ..core.errors import UsageError, one_line
 from ..core.schema import Check, Unsound, members_of, suggestion, value_text
@@ -21,6 +21,7 @@ from .limits import Range, is_of
 CALLS, COMMANDS, FILES = range(3)
 log = logging.getLogger("autotune")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 WORDS: Mapping[type, str] = {
     Path: "a path",
     str: "a name",
@@ -151,19 +152,27 @@ def check_settings(instance: object) -> None:
 
 def with_old_names(kind: type[T]) -> type[T]:
     """Makes a dataclass take old names of its settings as keywords, too, until 0.4; a line of the log tells each."""
-    make, before = kind.__init__, {old: name for name, one in declared(kind).items() for old in one.setting.was}
-
-    @wraps(make)
-    def made(self: T, *values: Any, **given: Any) -> None:
-        for old in sorted(before.keys() & given.keys()):
-            if before[old] in given:
-                raise UsageError(f"{before[old]} is given twice")
-            log.warning("%s is called %s now; the old name is taken until 0.4", old, before[old])
-            given[before[old]] = given.pop(old)
-        make(self, *values, **given)
-
-    kind.__init__ = made  # type: ignore[method-assign, assignment]
+    before = {old: name for name, one in declared(kind).items() for old in one.setting.was}
+    kind.__init__ = takes_old_names(**before)(kind.__init__)  # type: ignore[method-assign]
     return kind
+
+
+def takes_old_names(**before: str) -> Callable[[F], F]:
+    """Makes a function take old keywords, too, until 0.4; a line of the log tells each. ``before``: old=new."""
+
+    def decorated(function: F) -> F:
+        @wraps(function)
+        def called(*values: Any, **given: Any) -> Any:
+            for old in sorted(before.keys() & given.keys()):
+                if before[old] in given:
+                    raise UsageError(f"{before[old]} is given twice")
+                log.warning("%s is called %s now; the old name is taken until 0.4", old, before[old])
+                given[before[old]] = given.pop(old)
+            return function(*values, **given)
+
+        return cast(F, called)
+
+    return decorated
 
 
 def settings_given(kind: type[Any], given: Mapping[str, Any], where: int = CALLS) -> dict[str, Any]:

@@ -140,7 +140,7 @@ def x_engine(
     v: np.ndarray,
     present: np.ndarray,
     batch_samples: int,
-    batches_per_dump: int,
+    accumulate: int,
     first_batch: int,
     cuts: Sequence[int],
     *,
@@ -152,7 +152,7 @@ def x_engine(
     spectra that are not present have any values.
     """
     n_antennas, n_channels, n_times = v.shape[1:4]
-    plan, dumps = XPlan(n_antennas, batch_samples, batches_per_dump, n_times, complete=complete), {}
+    plan, dumps = XPlan(n_antennas, batch_samples, accumulate, n_times, complete=complete), {}
     spectra = np.broadcast_to(present.reshape(*present.shape, *[1] * (4 - present.ndim)), (*v.shape[:2], n_times, 2))
     present = spectra.any(axis=(2, 3))
     masked = np.where(spectra[:, :, np.newaxis, :, :, np.newaxis], v, v.dtype.type(0))

@@ -79,7 +79,7 @@ def test_dumps_on_both_sides_of_a_gap_are_there_and_the_rest_is_counted(n_gap: i
     sources = [jumping(n_gap), jumping(n_gap, replace(INFO, first_timestamp=INFO.first_timestamp + 3 * PACKET))]
     kernels = Kernels(backend, lambda line: None)
     given = [outputs(antenna, None) for antenna in range(2)]
-    running = FXEngine(backend, sources, given, sink, kernels, batches_per_dump=PER_DUMP, chunk_samples=7 * PACKET)
+    running = FXEngine(backend, sources, given, sink, kernels, accumulate=PER_DUMP, chunk_samples=7 * PACKET)
     _, counters = running.run()
     length = PER_DUMP * BATCH
     times = np.array(sink.timestamps)
@@ -96,7 +96,7 @@ def test_one_antenna_may_have_a_gap_and_the_others_go_on() -> None:
     kernels = Kernels(backend, lambda line: None)
     given = [outputs(antenna, None) for antenna in range(2)]
     FXEngine(
-        backend, [whole, jumping(n_gap)], given, sink, kernels, batches_per_dump=PER_DUMP, chunk_samples=7 * PACKET
+        backend, [whole, jumping(n_gap)], given, sink, kernels, accumulate=PER_DUMP, chunk_samples=7 * PACKET
     ).run()
     present = good_antennas(sink.weights)
     times = np.array(sink.timestamps)

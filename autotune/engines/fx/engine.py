@@ -15,6 +15,7 @@ from math import ceil
 from typing import Any, Unpack
 
 from ...core.errors import UsageError
+from ...system.setting import takes_old_names
 from ..f.chain import FChain, Output, bank, voltage_info
 from ..kernels.choice import Kernels
 from ..machine.backend import Backend
@@ -34,11 +35,11 @@ LOOK_S = 0.01  # an engine that waits for one antenna checks the others so often
 
 
 class FXEngine(Engine[tuple[list[FCounters], XCounters]]):
-    """Runs once: ``FXEngine(backend, sources, outputs, sink, kernels, batches_per_dump=...).run()``.
+    """Runs once: ``FXEngine(backend, sources, outputs, sink, kernels, accumulate=...).run()``.
 
     Args:
         outputs: one for each source; all make the same channels, and heaps of the same spectra.
-        batches_per_dump, complete_dumps, send_empty, n_slices: as ``XEngine`` takes them.
+        accumulate, complete_dumps, send_empty, n_slices: as ``XEngine`` takes them.
         chunk_samples: samples of each polarisation of the first source that go to the device together, rounded to
             packets; of others as many as come in that time.
         patience_s: seconds for which the others wait for a live antenna; None takes the time of two chunks, but at
@@ -49,6 +50,7 @@ class FXEngine(Engine[tuple[list[FCounters], XCounters]]):
         UsageError: when the sources differ in a field that an X-engine needs to be the same.
     """
 
+    @takes_old_names(batches_per_dump="accumulate")
     def __init__(
         self,
         backend: Backend,
@@ -57,7 +59,7 @@ class FXEngine(Engine[tuple[list[FCounters], XCounters]]):
         sink: VisibilitySink,
         kernels: Kernels,
         *,
-        batches_per_dump: int,
+        accumulate: int,
         chunk_samples: int,
         complete_dumps: bool = False,
         send_empty: bool = True,
@@ -69,7 +71,7 @@ class FXEngine(Engine[tuple[list[FCounters], XCounters]]):
             raise UsageError(f"an F- and X-engine needs an output for each source, not {len(outputs)}, {len(sources)}")
         antennas = [voltage_info(s.info, o.settings) for s, o in zip(sources, outputs, strict=True)]
         n_batches = bank(outputs[0].settings).heaps_per_batch
-        settings = x_settings(antennas, batches_per_dump, n_batches, n_slices, complete_dumps)
+        settings = x_settings(antennas, accumulate, n_batches, n_slices, complete_dumps)
         bay = Bay(backend, kernels, **options)
         self.counters = XCounters()
         self._is_live = any(source.is_live for source in sources)
@@ -77,7 +79,7 @@ class FXEngine(Engine[tuple[list[FCounters], XCounters]]):
         self._patience_s = max(LEAST_PATIENCE_S, 2 * chunk_samples / rate_hz) if patience_s is None else patience_s
         self._silent_since: dict[int, float] = {}  # antennas for which others wait
         length = settings.batches_per_chunk * settings.batch_samples
-        self._dump_samples = settings.batches_per_dump * settings.batch_samples
+        self._dump_samples = settings.accumulate * settings.batch_samples
         packets = (ceil(source.info.packet * rate_hz / source.info.sample_rate_hz) for source in sources)
         longest = max(chunk_samples, *packets)  # samples in an antenna's step
         n_chunks = -(-longest // length) + 3

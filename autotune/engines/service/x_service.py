@@ -43,9 +43,7 @@ class XServiceSettings:
     names: Annotated[tuple[str, ...], Setting("Names, in the order of `feng_id`.", TEXTS, key="antennas")]
     channels: Annotated[int, Setting("Channels of the whole band.", checks.CHANNELS)]
     sample_rate_hz: Annotated[float, header_setting("sample_rate_hz")]
-    batches_per_dump: Annotated[
-        int, Setting("Batches in a dump, each with a heap of every antenna.", N_DUMPED, key="accumulate")
-    ]
+    accumulate: Annotated[int, Setting("Batches in a dump, each with a heap of every antenna.", N_DUMPED)]
     first_channel: Annotated[int, Setting("The first channel of this engine.", FIRST_CHANNEL, "0")] = 0
     n_channels: Annotated[
         int, Setting("Channels of this engine: one of several equal parts of the band.", checks.CHANNELS, "the rest")
@@ -109,7 +107,7 @@ class XServiceSettings:
     @cached_property
     def of_engine(self) -> XSettings:
         """Returns the engine's settings. Raises UsageError for a wrong one."""
-        return x_settings(self.antennas, self.batches_per_dump, self.batches_per_chunk, self.n_slices)
+        return x_settings(self.antennas, self.accumulate, self.batches_per_chunk, self.n_slices)
 
     @cached_property
     def antennas(self) -> tuple[VoltageInfo, ...]:
@@ -141,7 +139,7 @@ class XService(Serving):
 
     def __init__(self, settings: XServiceSettings, running: Running, tell: Tell) -> None:
         self._settings = settings
-        self._info = visibility_info(settings.antennas, settings.batches_per_dump)
+        self._info = visibility_info(settings.antennas, settings.accumulate)
         places = replace(settings.places.listening, patience_s=settings.patience_s)
         kept = KeptFile(settings.kept or settings.path.with_suffix(".kept.json"), settings.antennas, at_level(tell))
         super().__init__(places, settings.antennas[0].samples, [settings.dumps], running, tell, kept)
@@ -168,7 +166,7 @@ class XService(Serving):
             source,
             sinks[0],
             self._kernels,
-            batches_per_dump=self._settings.batches_per_dump,
+            accumulate=self._settings.accumulate,
             batches_per_chunk=self._settings.batches_per_chunk,
             complete_dumps=True,
             n_slices=self._settings.n_slices,
@@ -179,7 +177,7 @@ class XService(Serving):
     def _sizes(self) -> tuple[tuple[int, ...], float, list[float], int]:
         own, n_bytes = self._settings.of_engine, 4 * prod((self._info.n_channels, self._info.n_baselines, 4, 2))
         seconds = own.batches_per_chunk * own.batch_samples / self.sample_rate_hz
-        return own.chunk_shape, seconds, [own.batches_per_chunk / own.batches_per_dump], self._n_waiting * n_bytes
+        return own.chunk_shape, seconds, [own.batches_per_chunk / own.accumulate], self._n_waiting * n_bytes
 
     def _outlet(self, output: int, place: SendingPlace) -> DumpOutlet:
         first, n = self._settings.first_channel, self._settings.channels

@@ -12,6 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from ...core.errors import UsageError
+from ...system.setting import takes_old_names
 from ..kernels.choice import Kernels
 from ..machine.activity import COPY_IN
 from ..machine.backend import Backend, DeviceArray, Event
@@ -39,10 +40,10 @@ N_LOADED = 3  # chunks on the device
 
 
 class XEngine(Engine[XCounters]):
-    """Runs once: ``XEngine(backend, source, sink, kernels, batches_per_dump=...).run()``.
+    """Runs once: ``XEngine(backend, source, sink, kernels, accumulate=...).run()``.
 
     Args:
-        batches_per_dump: a batch is the heaps of one time.
+        accumulate: a batch is the heaps of one time.
         batches_per_chunk: batches that go to the device together.
         complete_dumps: whether a baseline that lacks any spectrum of a dump has no data there, instead of a lower
             weight.
@@ -53,6 +54,7 @@ class XEngine(Engine[XCounters]):
         options: cores, report and trace; see ``Bay``.
     """
 
+    @takes_old_names(batches_per_dump="accumulate")
     def __init__(
         self,
         backend: Backend,
@@ -60,7 +62,7 @@ class XEngine(Engine[XCounters]):
         sink: VisibilitySink,
         kernels: Kernels,
         *,
-        batches_per_dump: int,
+        accumulate: int,
         batches_per_chunk: int = 8,
         complete_dumps: bool = False,
         send_empty: bool = True,
@@ -75,7 +77,7 @@ class XEngine(Engine[XCounters]):
             if isinstance(source, Lends):
                 raise UsageError("a source that fills lent arrays must have two polarisations of each antenna, not one")
             source = OnePolarisation(source)
-        settings = x_settings(source.antennas, batches_per_dump, batches_per_chunk, n_slices, complete_dumps)
+        settings = x_settings(source.antennas, accumulate, batches_per_chunk, n_slices, complete_dumps)
         bay = Bay(backend, kernels, **options)
         counters = self.counters = XCounters()
         self.f_counters: list[FCounters] = []  # no antenna has samples here
@@ -115,7 +117,7 @@ class XEngine(Engine[XCounters]):
 
 def x_settings(
     antennas: Sequence[VoltageInfo],
-    batches_per_dump: int,
+    accumulate: int,
     batches_per_chunk: int,
     n_slices: int | None,
     complete_dumps: bool = False,
@@ -145,7 +147,7 @@ def x_settings(
         n_channels=first.n_channels,
         spectra_per_heap=first.spectra_per_heap,
         batch_samples=first.heap_samples,
-        batches_per_dump=batches_per_dump,
+        accumulate=accumulate,
         batches_per_chunk=batches_per_chunk,
         bits=first.bits,
         n_pols=len(places),
@@ -173,17 +175,17 @@ def _must_be_alike(name: str, *antennas: VoltageInfo) -> None:
     raise UsageError(f"antennas must have the same {name} to be correlated; {first}, {other}{more}")
 
 
-def visibility_info(antennas: Sequence[VoltageInfo], batches_per_dump: int) -> VisibilityInfo:
+def visibility_info(antennas: Sequence[VoltageInfo], accumulate: int) -> VisibilityInfo:
     """Returns the header of these antennas' visibilities. Times are those of the first antenna's samples."""
     first, places = antennas[0], places_of([antenna.samples for antenna in antennas])
     gains = tuple(_in_places(antenna, places) for antenna in antennas if antenna.gain is not None)
-    length = batches_per_dump * first.heap_samples
+    length = accumulate * first.heap_samples
     middles = {None if each.middle_samples is None else each.middle_samples / each.step for each in antennas}
     middle = first.middle_samples if len(middles) == 1 else None
     return VisibilityInfo(
         n_channels=first.n_channels,
         dump_samples=length,
-        dump_spectra=batches_per_dump * first.spectra_per_heap,
+        dump_spectra=accumulate * first.spectra_per_heap,
         antennas=tuple(antenna.samples for antenna in antennas),
         centre_frequency_hz=first.centre_frequency_hz,
         channel_width_hz=first.channel_width_hz,

@@ -47,7 +47,7 @@ class XOutput(SinkOutput[PinnedVisibilities]):
         self._baselines = np.arange(settings.n_baselines)[:, np.newaxis]
         self._are_first = bool((self._sources == np.arange(settings.n_products)).all())
         n_possible = int(np.count_nonzero(self._possible))
-        self._whole = settings.batches_per_dump * settings.spectra_per_heap * n_possible
+        self._whole = settings.accumulate * settings.spectra_per_heap * n_possible
         self._n_products, self._is_conjugate = settings.n_products, settings.is_conjugate
         self._send_empty, self._counters = send_empty, counters
         shape = (settings.n_channels, settings.n_baselines, PRODUCTS, 2)

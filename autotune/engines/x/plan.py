@@ -1,6 +1,6 @@
 """Plans an X-engine: chunks of batches in, ranges to correlate and dumps out. It uses neither a device nor data.
 
-A batch is the heaps of all antennas at one time. A dump is ``batches_per_dump`` batches, and begins at an absolute
+A batch is the heaps of all antennas at one time. A dump is ``accumulate`` batches, and begins at an absolute
 multiple of its length, so it may begin in the middle of a chunk, and does not depend on the lengths of chunks. The
 stream reaches from the first batch with a heap to the last one. A dump that begins before or ends after it is not made,
 nor is a dump without heaps. Missing data only lower the weights of a dump, unless dumps must be complete: then a
@@ -48,7 +48,7 @@ class XPlan:
     Args:
         n_antennas: heaps in a batch.
         batch_samples: samples from one batch to the next.
-        batches_per_dump: batches in a dump.
+        accumulate: batches in a dump.
         spectra_per_heap: spectra in a batch.
         complete: whether a baseline that lacks any spectrum of a dump has the weight 0 there.
     """
@@ -57,22 +57,22 @@ class XPlan:
         self,
         n_antennas: int,
         batch_samples: int,
-        batches_per_dump: int,
+        accumulate: int,
         spectra_per_heap: int,
         *,
         complete: bool = False,
     ) -> None:
-        counts = {"n_antennas": n_antennas, "batch_samples": batch_samples, "batches_per_dump": batches_per_dump}
+        counts = {"n_antennas": n_antennas, "batch_samples": batch_samples, "accumulate": accumulate}
         for name, value in counts.items():
             if value < 1:
                 raise UsageError(f"{name}={value} must be at least 1")
-        self._dump_spectra, self._complete = batches_per_dump * spectra_per_heap, complete
+        self._dump_spectra, self._complete = accumulate * spectra_per_heap, complete
         if self._dump_spectra > MOST_WEIGHT:
             raise UsageError(
-                f"batches_per_dump={batches_per_dump} of {spectra_per_heap} spectra are more than weights of 32 bits "
+                f"accumulate={accumulate} of {spectra_per_heap} spectra are more than weights of 32 bits "
                 f"count, {MOST_WEIGHT}: choose fewer"
             )
-        self.n_antennas, self.batch_samples, self.batches_per_dump = n_antennas, batch_samples, batches_per_dump
+        self.n_antennas, self.batch_samples, self.accumulate = n_antennas, batch_samples, accumulate
         self.n_missing, self.n_skipped = 0, 0
         self._end: int | None = None  # number of the batch after the last chunk
         self._next: int | None = None  # number of the stream's next batch; None before it begins
@@ -111,7 +111,7 @@ class XPlan:
         first, end = int(came[0]), int(came[-1]) + 1  # absent batches at the ends belong to a gap, or lie outside
         if self._next is None:
             self._next = batch + first
-            self._first_dump = -(-self._next // self.batches_per_dump)
+            self._first_dump = -(-self._next // self.accumulate)
         n_gap = batch + first - self._next
         self._count(n_gap, present[first:end])
         yield from self._pass(n_gap)
@@ -120,7 +120,7 @@ class XPlan:
             some = present[first : first + n]
             if not some.any():
                 yield from self._pass(n)
-            elif self._next // self.batches_per_dump < self._first_dump:
+            elif self._next // self.accumulate < self._first_dump:
                 self._next += n
             else:
                 yield BatchRange(first, n)
@@ -134,14 +134,14 @@ class XPlan:
     def _n_left(self) -> int:
         """Returns the number of batches until the dump under way ends."""
         assert self._next is not None
-        return self.batches_per_dump - self._next % self.batches_per_dump
+        return self.accumulate - self._next % self.accumulate
 
     def _advance(self, n: int) -> Iterator[Integration]:
         """Advances by ``n`` batches, at most to the end of the dump under way, which has data."""
         assert self._next is not None
         self._next += n
-        if self._next % self.batches_per_dump == 0:
-            number = self._next // self.batches_per_dump - 1
+        if self._next % self.accumulate == 0:
+            number = self._next // self.accumulate - 1
             self.n_skipped += 0 if self._last_dump is None else number - self._last_dump - 1
             self._last_dump = number
             weights = self._paired.weights()
@@ -149,7 +149,7 @@ class XPlan:
                 weights[(weights != self._dump_spectra).any(axis=1)] = 0
             self._n_came = 0
             self._paired.clear()
-            yield Integration(number * self.batches_per_dump * self.batch_samples, weights)
+            yield Integration(number * self.accumulate * self.batch_samples, weights)
 
     def _pass(self, n: int) -> Iterator[Integration]:
         """Skips ``n`` missing batches."""

@@ -61,6 +61,6 @@ def _expected(settings: XSettings, kernels: Kernels) -> Iterator[tuple[int, floa
         dump = kernels.expected_time("accumulate", **accumulate_fields(settings, n_slices))
         if each is not None and dump is not None:
             how = each.how if each.how == dump.how else f"correlate {each.how}, accumulate {dump.how}"
-            launches = ceil_div(settings.batches_per_dump, n) * each.seconds
+            launches = ceil_div(settings.accumulate, n) * each.seconds
             unsure = launches * (each.how == EXPECTED) + dump.seconds * (dump.how == EXPECTED)
             yield n_slices, launches + dump.seconds, how, launches + dump.seconds + UNSURE * unsure

@@ -50,9 +50,7 @@ class XStage:
         self.settings, self._deliver, self._counters = settings, deliver, counters
         self.stream, self._activity = backend.stream(), bay.activity
         self._present_sent = Staging(backend, ((s.n_baselines,), np.uint8))
-        self.plan = XPlan(
-            s.n_antennas, s.batch_samples, s.batches_per_dump, s.spectra_per_heap, complete=s.complete_dumps
-        )
+        self.plan = XPlan(s.n_antennas, s.batch_samples, s.accumulate, s.spectra_per_heap, complete=s.complete_dumps)
         self._launchers = x_launchers(bay, s)
         sums = (self._launchers.n_slices, s.n_channels, s.n_baselines, PRODUCTS, 2)
         self._accumulators = backend.empty(sums, np.int64)

@@ -17,7 +17,7 @@ class XSettings:
     n_channels: int
     spectra_per_heap: int
     batch_samples: int  # samples from one batch to the next
-    batches_per_dump: int  # batches of a dump
+    accumulate: int  # batches of a dump
     batches_per_chunk: int = 1
     bits: int = 8
     n_slices: int | None = None  # partial sums of a channel, which a dump adds; None takes the fastest number
@@ -59,11 +59,11 @@ class XSettings:
     @property
     def batches_per_launch(self) -> int:
         """Returns the most batches of a launch of ``correlate``: those of a chunk, unless a dump has fewer."""
-        return min(self.batches_per_chunk, self.batches_per_dump)
+        return min(self.batches_per_chunk, self.accumulate)
 
     def dumps_of(self, n_chunks: int) -> int:
         """Returns the most dumps that so many chunks make at once, and two: one is written while another is made."""
-        return -(-n_chunks * self.batches_per_chunk // self.batches_per_dump) + 2
+        return -(-n_chunks * self.batches_per_chunk // self.accumulate) + 2
 
     @property
     def slice_bytes(self) -> int:

@@ -71,7 +71,7 @@ def made(
         [outputs(antenna, None) for antenna in range(len(STARTS))],
         sink,
         Kernels(backend, lambda line: None),
-        batches_per_dump=PER_DUMP,
+        accumulate=PER_DUMP,
         chunk_samples=chunk_samples,
         complete_dumps=complete_dumps,
     )
@@ -107,7 +107,7 @@ def test_dumps_do_not_depend_on_the_nibble_of_the_real_part(bank: str) -> None:
         gains = Gains(C, 2, 0.005)
         given = [replace(outputs(antenna, None), settings=settings, gains=gains) for antenna in range(len(STARTS))]
         kernels = Kernels(backend, lambda line: None, filter_bank=bank)
-        engine = FXEngine(backend, sources(), given, sink, kernels, batches_per_dump=PER_DUMP, chunk_samples=7 * PACKET)
+        engine = FXEngine(backend, sources(), given, sink, kernels, accumulate=PER_DUMP, chunk_samples=7 * PACKET)
         engine.run()
         found.append(sink)
     low, high = found
@@ -124,7 +124,7 @@ def test_voltages_may_be_written_besides(bank: str) -> None:
     kernels = Kernels(backend, lambda line: None, filter_bank=bank)
     given = [outputs(antenna, kept if antenna == 1 else None) for antenna in range(len(STARTS))]
     FXEngine(
-        backend, sources(), given, KeptVisibilities(), kernels, batches_per_dump=PER_DUMP, chunk_samples=9 * PACKET
+        backend, sources(), given, KeptVisibilities(), kernels, accumulate=PER_DUMP, chunk_samples=9 * PACKET
     ).run()
     FEngine(backend, sources()[1], [outputs(1, alone)], 7, kernels).run()
     assert np.array_equal(kept.timestamps, alone.timestamps) and np.array_equal(kept.voltages, alone.voltages)
@@ -146,7 +146,7 @@ def test_an_error_ends_it_and_what_differs_is_told() -> None:
             nibbles,
             KeptVisibilities(),
             kernels,
-            batches_per_dump=PER_DUMP,
+            accumulate=PER_DUMP,
             chunk_samples=PACKET,
         )
     with pytest.raises(UsageError, match="antennas must have the same n_channels to be correlated; m0: 64, m1: 32"):
@@ -156,6 +156,6 @@ def test_an_error_ends_it_and_what_differs_is_told() -> None:
             mixed,
             KeptVisibilities(),
             kernels,
-            batches_per_dump=PER_DUMP,
+            accumulate=PER_DUMP,
             chunk_samples=7 * PACKET,
         )

@@ -76,7 +76,7 @@ def run(antennas: list[Antenna]) -> tuple[FXEngine, KeptVisibilities]:
         [outputs(antenna, None) for antenna in range(len(antennas))],
         sink,
         Kernels(backend, lambda line: None),
-        batches_per_dump=2,
+        accumulate=2,
         chunk_samples=PER_CHUNK * PACKET,
         complete_dumps=True,
         patience_s=PATIENCE_S,

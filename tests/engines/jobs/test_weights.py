@@ -98,7 +98,7 @@ def check(folder: Path, kind: str, n_frames: int, spectra_per_heap: int, n_heaps
     lossless, _ = files(whole, folder / "lossless")
     step = C if drawn.stations[0].is_complex else 2 * C
     bands = Bands(C, TAPS, spectra_per_heap=spectra_per_heap, gains=0.1)
-    given = {"batches_per_dump": n_heaps, "running": running}
+    given = {"accumulate": n_heaps, "running": running}
     made = correlate(paths, bands, header=header, **given)
     length = n_heaps * spectra_per_heap
     assert len(made.timestamps) >= 2 and made.info.dump_spectra == length

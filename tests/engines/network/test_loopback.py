@@ -118,7 +118,7 @@ def offline(first: int, bits: int, received: list[np.ndarray]) -> KeptVisibiliti
         outputs,
         sink,
         kernels(backend),
-        batches_per_dump=PER_DUMP,
+        accumulate=PER_DUMP,
         chunk_samples=CHUNK * PACKET,
         complete_dumps=True,
     )
@@ -166,7 +166,7 @@ def on_air(wire: Wire, first: int, band: BandSettings, n_destinations: int, orde
             sink,
             kernels(backend),
             complete_dumps=True,
-            batches_per_dump=PER_DUMP,
+            accumulate=PER_DUMP,
             batches_per_chunk=4,  # type: ignore[arg-type]
         )
         work.append(lambda engine=engine, sink=sink: (engine.run(), sink.close()))  # type: ignore[misc]

@@ -66,7 +66,7 @@ class Watched(ReceivedVoltages):
 def correlated(source: Any) -> KeptVisibilities:
     backend, sink = HostBackend(), KeptVisibilities()
     kernels = Kernels(backend, lambda line: None)
-    cut = {"batches_per_dump": PER_DUMP, "batches_per_chunk": PER_CHUNK}
+    cut = {"accumulate": PER_DUMP, "batches_per_chunk": PER_CHUNK}
     XEngine(backend, source, sink, kernels, **cut, complete_dumps=True).run()
     return sink
 

@@ -104,13 +104,13 @@ def f_engine(cores: Cores | None) -> Any:
 def x_engine(cores: Cores | None) -> Any:
     backend = NotedBackend()
     kernels = Kernels(backend, lambda line: None)
-    return XEngine(backend, NotedBatches(), NotedDumps(), kernels, batches_per_dump=2, cores=cores)
+    return XEngine(backend, NotedBatches(), NotedDumps(), kernels, accumulate=2, cores=cores)
 
 
 def fx_engine(cores: Cores | None) -> Any:
     backend, both = NotedBackend(), [Output(SETTINGS, None, each.delays, each.gains) for each in (output(), output())]
     kernels, sources = Kernels(backend, lambda line: None), [lending(), lending()]
-    more: Any = {"batches_per_dump": 2, "chunk_samples": 4096}
+    more: Any = {"accumulate": 2, "chunk_samples": 4096}
     return FXEngine(backend, sources, both, NotedDumps(), kernels, cores=cores, **more)
 
 

@@ -101,7 +101,7 @@ def test_an_fx_engine_and_an_x_engine_do_too() -> None:
         sources = [kind(ArraySource(packed(a), replace(INFO, antenna=f"m{a}"))) for a in range(2)]
         outputs = [replace(output(), sink=None) for _ in range(2)]
         kernels = Kernels(backend, lambda line: None)
-        FXEngine(backend, sources, outputs, sink, kernels, batches_per_dump=2, chunk_samples=7 * PACKET).run()
+        FXEngine(backend, sources, outputs, sink, kernels, accumulate=2, chunk_samples=7 * PACKET).run()
         return sink, sources
 
     def x(kind: Any) -> tuple[KeptVisibilities, list[Any]]:
@@ -111,7 +111,7 @@ def test_an_fx_engine_and_an_x_engine_do_too() -> None:
         present[9, 1] = False
         backend, sink, source = HostBackend(), KeptVisibilities(), kind(ArrayBatches(voltages, present))
         kernels = Kernels(backend, lambda line: None)
-        XEngine(backend, source, sink, kernels, batches_per_dump=PER_DUMP, batches_per_chunk=2).run()
+        XEngine(backend, source, sink, kernels, accumulate=PER_DUMP, batches_per_chunk=2).run()
         return sink, [source]
 
     for run in (fx, x):

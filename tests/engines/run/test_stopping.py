@@ -71,13 +71,13 @@ def fx_engine() -> tuple[FXEngine, Silent]:
     sources = [ArraySource(packed(), INFO), silent]
     kernels = Kernels(backend, lambda line: None)
     outputs, sink = [output(), output()], KeptVisibilities()
-    return FXEngine(backend, sources, outputs, sink, kernels, batches_per_dump=2, chunk_samples=4096), silent
+    return FXEngine(backend, sources, outputs, sink, kernels, accumulate=2, chunk_samples=4096), silent
 
 
 def x_engine() -> tuple[XEngine, SilentVoltages]:
     backend, silent = HostBackend(), SilentVoltages()
     kernels = Kernels(backend, lambda line: None)
-    return XEngine(backend, silent, KeptVisibilities(), kernels, batches_per_dump=2), silent
+    return XEngine(backend, silent, KeptVisibilities(), kernels, accumulate=2), silent
 
 
 @pytest.mark.parametrize("make", [f_engine, fx_engine, x_engine])

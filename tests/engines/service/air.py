@@ -241,7 +241,7 @@ class Air:
             sources.append(DigitiserSource(settings.packets(), info, settings.faults))
         bands = Bands(C, taps=4, spectra_per_heap=HEAP, gains=GAIN)
         running = Running(device="host", chunk=CHUNK)
-        return correlate(sources, bands, batches_per_dump=PER_DUMP, complete_dumps=True, running=running)
+        return correlate(sources, bands, accumulate=PER_DUMP, complete_dumps=True, running=running)
 
 
 def dumps(path: Path) -> dict[int, tuple[np.ndarray, np.ndarray]]:

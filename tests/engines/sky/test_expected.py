@@ -73,7 +73,7 @@ def observed(night: Path, delays: DelaysByAntenna) -> tuple[np.ndarray, np.ndarr
     sources = [open_samples(night / f"{name}.toml") for name in "abc"]
     outputs = [Output(settings, None, list(delays[name]), gains) for name in "abc"]
     kernels = Kernels(backend, lambda line: None)
-    FXEngine(backend, sources, outputs, sink, kernels, batches_per_dump=PER_DUMP, chunk_samples=1 << 16).run()
+    FXEngine(backend, sources, outputs, sink, kernels, accumulate=PER_DUMP, chunk_samples=1 << 16).run()
     whole = good_antennas(sink.weights).all(axis=1)
     v = np.stack(sink.visibilities)[whole].astype(float) @ [1, 1j]
     power = v[:, :, [0, 2, 5]][..., [0, 3]].real  # [n, C, antenna, pol]

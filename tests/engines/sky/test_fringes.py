@@ -109,7 +109,7 @@ def visibilities(folder: Path, models: Mapping[str, Sequence[DelayModel]]) -> tu
     begin, end = max(s.timestamps[0] for s in sinks), min(s.timestamps[-1] for s in sinks)
     parts = [s.voltages[(s.timestamps >= begin) & (s.timestamps <= end)] for s in sinks]
     voltages = Kept(tuple(infos), begin, np.stack(parts, axis=1))
-    XEngine(backend, voltages, dumps, kernels, batches_per_dump=PER_DUMP, batches_per_chunk=8).run()
+    XEngine(backend, voltages, dumps, kernels, accumulate=PER_DUMP, batches_per_chunk=8).run()
     whole = np.array([v[0, 0, 0, 0] > -(2**31) for v in dumps.visibilities])
     v = np.stack(dumps.visibilities)[whole].astype(float) @ [1, 1j]
     v = v[:, INNER].reshape(np.count_nonzero(whole), -1, 6, 2, 2)

@@ -70,7 +70,7 @@ def made(
         source,
         sink,
         kernels,
-        batches_per_dump=PER_DUMP,
+        accumulate=PER_DUMP,
         batches_per_chunk=batches_per_chunk,
         complete_dumps=complete_dumps,
         send_empty=send_empty,
@@ -112,7 +112,7 @@ def test_dumps_do_not_depend_on_the_nibble_of_the_real_part(batches_per_chunk: i
             source,
             sink,
             Kernels(backend, lambda line: None),
-            batches_per_dump=PER_DUMP,
+            accumulate=PER_DUMP,
             batches_per_chunk=batches_per_chunk,
             complete_dumps=True,
         )
@@ -136,7 +136,7 @@ def test_antennas_of_other_nibbles_are_refused() -> None:
     source, backend = ArrayBatches(v, present, bits=4), HostBackend()
     source.antennas = (*source.antennas[1:], replace(source.antennas[0], nibbles=REAL_HIGH))
     with pytest.raises(UsageError, match="same nibbles to be correlated; antenna: real_low, antenna: real_high"):
-        XEngine(backend, source, KeptVisibilities(), Kernels(backend, lambda line: None), batches_per_dump=PER_DUMP)
+        XEngine(backend, source, KeptVisibilities(), Kernels(backend, lambda line: None), accumulate=PER_DUMP)
     with pytest.raises(UsageError, match="nibbles=real_high is for bits=4; with bits=8 each part fills a byte"):
         replace(INFO, nibbles=REAL_HIGH)
     with pytest.raises(UsageError, match="nibbles=high must be real_low or real_high"):
@@ -158,10 +158,10 @@ def test_a_full_disk_ends_it() -> None:
     backend = HostBackend()
     kernels = Kernels(backend, lambda line: None)
     with pytest.raises(UsageError, match="the disk is full"):
-        XEngine(backend, ArrayBatches(v, present), Full(), kernels, batches_per_dump=PER_DUMP).run()
+        XEngine(backend, ArrayBatches(v, present), Full(), kernels, accumulate=PER_DUMP).run()
     live = ArrayBatches(v, present)
     live.is_live = True
-    running = XEngine(backend, live, Full(), kernels, batches_per_dump=PER_DUMP)
+    running = XEngine(backend, live, Full(), kernels, accumulate=PER_DUMP)
     with pytest.raises(UsageError, match="the disk is full"):
         running.run()
     counters = running.counters
@@ -180,7 +180,7 @@ def test_a_launch_may_sum_more_than_32_bits_hold(monkeypatch: pytest.MonkeyPatch
     backend, sink = HostBackend(), KeptVisibilities()
     kernels = Kernels(backend, lambda line: None, kernels_on_host=True)
     source = ArrayBatches(v, np.ones((len(v), N_ANTENNAS), bool))
-    engine = XEngine(backend, source, sink, kernels, batches_per_dump=per_dump, batches_per_chunk=len(v))
+    engine = XEngine(backend, source, sink, kernels, accumulate=per_dump, batches_per_chunk=len(v))
     engine.run()
     (dump,) = (made for made, weights in zip(sink.visibilities, sink.weights, strict=True) if weights.all())
     assert (dump[:, :, 0, 0] == 2**31 - 1).all() and (dump[:, :, 0, 1] == 0).all()

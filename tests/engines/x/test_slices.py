@@ -19,7 +19,7 @@ from autotune.source.registry import load_kernel
 from ...recorded import A100, H200, HOST, record
 from .test_stage import BATCH, HEAP, PER_DUMP, C, dumps_of
 
-SETTINGS = XSettings(16, 64, 256, 1 << 15, batches_per_dump=64, batches_per_chunk=32)
+SETTINGS = XSettings(16, 64, 256, 1 << 15, accumulate=64, batches_per_chunk=32)
 
 
 class Elsewhere(HostBackend):
@@ -67,16 +67,16 @@ def test_the_least_time_of_a_dump_is_chosen(results: Path) -> None:
         8,
         "slices of 16 antennas: 8; a dump takes 56 us (measured here), 147 us with 1 (measured here)",
     )
-    n, line = chosen(replace(SETTINGS, batches_per_dump=32), results)
+    n, line = chosen(replace(SETTINGS, accumulate=32), results)
     assert n == 8 and line.endswith("8; a dump takes 33 us (measured here), 75 us with 1 (measured here)")
 
 
 def test_what_a_dump_adds_up_counts_as_often_as_there_are_dumps(tmp_path: Path) -> None:
     correlate, accumulate = {1: 30.0, 2: 24.0, 4: 20.0, 8: 19.0}, {1: 5.0, 2: 8.0, 4: 20.0, 8: 60.0}
-    seldom, often = records(tmp_path / "results", correlate, accumulate), replace(SETTINGS, batches_per_dump=32)
+    seldom, often = records(tmp_path / "results", correlate, accumulate), replace(SETTINGS, accumulate=32)
     assert chosen(often, seldom)[0] == 2
-    assert chosen(replace(SETTINGS, batches_per_dump=320), seldom)[0] == 4
-    assert chosen(replace(SETTINGS, batches_per_dump=1 << 14), seldom)[0] == 8
+    assert chosen(replace(SETTINGS, accumulate=320), seldom)[0] == 4
+    assert chosen(replace(SETTINGS, accumulate=1 << 14), seldom)[0] == 8
 
 
 def test_one_is_chosen_where_more_gain_nothing(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_other_antennas_are_foretold(results: Path) -> None:
 
 def test_what_bounds_the_number(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen(replace(SETTINGS, batches_per_chunk=1), results)[0] == 1, "a batch is not cut"
-    assert chosen(replace(SETTINGS, batches_per_dump=4), results)[0] <= 4
+    assert chosen(replace(SETTINGS, accumulate=4), results)[0] <= 4
     monkeypatch.setattr(slices, "MOST_BYTES", 4 * SETTINGS.slice_bytes)
     assert chosen(SETTINGS, results)[0] == 4
     monkeypatch.setattr(slices, "MOST_BYTES", 1)
