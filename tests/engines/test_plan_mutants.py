@@ -85,7 +85,7 @@ GAPS = {
     "a long gap is gone through": ("f.plan", "            yield from self._skip(time)\n", ""),
 }
 GAPS_OF_ALL = {
-    "the first dump is not whole": ("x.plan", "-(-self._next // self.batches", "(self._next // self.batches"),
+    "the first dump is not whole": ("x.plan", "-(-self._next // self.accumulate", "(self._next // self.accumulate"),
     "a dump is counted that came": ("x.plan", "if self._n_came and n:", "if False:"),
     "gaps are not counted": ("x.plan", "number - self._last_dump - 1", "0"),
     "an antenna's absence in a gap is forgotten": ("x.plan", "self._absent + n_gap, 0)", "self._absent, 0)"),
@@ -108,7 +108,7 @@ LOST = {
 }
 DELAYS = {"the quantum is forgotten": ("corrections.delays", "quantum * round(delay / quantum)", "round(delay)")}
 DUMPS = {
-    "dumps begin with the stream": ("x.plan", "self._next % self.batches", "(self._next - 1) % self.batches"),
+    "dumps begin with the stream": ("x.plan", "self._next % self.accumulate", "(self._next - 1) % self.accumulate"),
     "weights of the last range only": (
         "x.plan",
         "self._paired.add(some",

@@ -11,14 +11,7 @@ from ...core.files import write_whole
 from ...core.schema import Unsound, parse, seal, sealed
 from ..files.reading import Tell
 
-WRONG = (
-    Unsound,
-    UsageError,
-    LookupError,
-    TypeError,
-    ValueError,
-    AttributeError,
-)  # errors of content that nobody wrote so
+WRONG = (Unsound, UsageError, LookupError, TypeError, ValueError, AttributeError)  # damaged content raises these
 
 
 class KeptFile:
