@@ -41,7 +41,7 @@ ROUND_ROBIN = spead2.send.GroupMode.ROUND_ROBIN
 class SendOptions(TypedDict, total=False):
     """The options of all outlets; ``outlet`` says what they are."""
 
-    payload: int
+    payload: int | None
     interface: str
     cores: Sequence[int]
     patience_s: float
@@ -303,17 +303,21 @@ def connected(endpoint: Endpoint) -> socket.socket | None:
     return connection
 
 
-def check_mtu(to: Endpoint, interface: str, packet_bytes: int, payload: int) -> None:
-    """Raises UsageError when the network on the way to an IPv4 address does not take such packets whole."""
+def fitting(payload: int | None, to: Endpoint, interface: str, n_items: int) -> int | None:
+    """Returns the bytes of payload of packets that the network on the way to an IPv4 address takes whole.
+
+    Raises:
+        UsageError: when it does not take the given ``payload``.
+    """
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
         if interface:
             route.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(interface))
         route.connect((to.host, to.port))  # this sends nothing
-        most = route.getsockopt(socket.IPPROTO_IP, IP_MTU) - IP_BYTES - (packet_bytes - payload)
-        if payload > most:
-            raise UsageError(
-                f"the network to {to} takes no packets with {payload} bytes of payload: give {most // 8 * 8}"
-            )
+        most = (route.getsockopt(socket.IPPROTO_IP, IP_MTU) - IP_BYTES - HEADER_BYTES - 8 * n_items) // 8 * 8
+        if payload is not None and payload > most:
+            raise UsageError(f"the network to {to} takes no packets with {payload} bytes of payload: give {most}")
+        return min(PAYLOAD_BYTES, most) if payload is None else payload
+    return payload
 
 
 def bursts(buffers: Iterable[Buffer]) -> Iterator[list[Buffer]]:
@@ -357,7 +361,7 @@ def outlet(
     first: int,
     step: int,
     spread: tuple[int, float] | None = None,
-    payload: int = PAYLOAD_BYTES,
+    payload: int | None = None,
     interface: str = "",
     cores: Sequence[int] = (),
     patience_s: float = PATIENCE_S,
@@ -369,7 +373,7 @@ def outlet(
         n_items: items of a heap, without SPEAD's own four.
         spread: the bytes of a destination's heap, and the seconds from one to the next, over most of which its packets
             are spread, or over MOST_SPREAD_S if that is shorter. None: they leave at once.
-        payload: the most bytes of payload in a packet.
+        payload: the most bytes of payload in a packet; None: 8192, or what all networks on the way take whole.
         interface: the address of the interface that sends multicast, and everything by ibv.
         patience_s: the time after which the connection of a TCP receiver that does not read is closed.
         is_asked: returns whether the sender should end; then it waits for no connection.
@@ -377,15 +381,15 @@ def outlet(
     Raises:
         UsageError: for another transport, for packets that an address does not take, or when it takes nothing.
     """
+    routed = [each for each in to if isinstance(each, Endpoint) and transport == "udp"]
+    found = [fitting(payload, each, interface, n_items) for each in routed]
+    payload = min((each for each in found if each is not None), default=payload or PAYLOAD_BYTES)
     rate = 0.0
     if spread is not None:
         n_bytes, seconds = spread
         n_bytes += -(-n_bytes // payload) * (HEADER_BYTES + 8 * n_items)
         rate = n_bytes * len(to) / min(seconds / FASTER, MOST_SPREAD_S)
     config = heap_config(payload, n_items, rate)
-    for each in to:
-        if isinstance(each, Endpoint) and transport == "udp":
-            check_mtu(each, interface, config.max_packet_size, payload)
     if transport == "tcp":
         endpoints = [each for each in to if isinstance(each, Endpoint)]
         return TcpOutlet(endpoints, config.max_packet_size, rate, first, step, patience_s, is_asked)

@@ -14,7 +14,6 @@ from ...system.setting import Setting, shared
 from ..files import checks
 from ..network.endpoints import Endpoint, endpoints
 from ..network.ibverbs import IBV
-from ..network.items import PAYLOAD_BYTES
 from ..network.receiver import PCAP, Listening
 from ..streams.voltages import REAL_HIGH, REAL_LOW
 
@@ -106,6 +105,8 @@ class SendingPlace:
     ] = None
     transport: Annotated[str, Setting("`udp`, `tcp`, or `ibv` (multicast only).", SENT_BY)] = "udp"
     interface: Annotated[str, INTERFACE] = ""
-    payload: Annotated[int, Setting("Bytes of payload in a packet, within the MTU.", PAYLOAD)] = PAYLOAD_BYTES
+    payload: Annotated[
+        int | None, Setting("Bytes of payload in a packet, within the MTU.", PAYLOAD, "8192, or what the networks take")
+    ] = None
     paced: Annotated[bool, Setting("Packets of a live engine are spread over time.", schema.as_flag, "true")] = True
     cores: Annotated[tuple[int, ...], Setting("Cores of the threads that send.", CORES, "any")] = ()

@@ -238,13 +238,20 @@ def test_packets_have_the_payload_that_they_are_given(transport: str, payload: i
     assert n_packets == -(-made[0].nbytes // payload) and np.array_equal(receiver.heaps[0]["feng_raw"], made[0])
 
 
-def test_packets_that_the_network_does_not_take_whole_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packets_are_as_large_as_the_network_takes_whole_and_larger_ones_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "IP_BYTES", 65536 - 1472)  # as if loopback were Ethernet
+    made, (receiver,) = voltages(INFO), receivers("udp", 1)
+    sink = VoltageOutlet(INFO, 0, 1, "udp", [receiver.destination], is_paced=False)
+    sink.write(np.array([FIRST]), made[:1], np.zeros((1, 2), np.uint32), np.ones((1, INFO.spectra_per_heap, 2), bool))
+    sink.close()
+    receiver.ends()
+    assert receiver.n_packets - 2 == -(-made[0].nbytes // 1392)
     with pytest.raises(UsageError) as caught:
-        VoltageOutlet(INFO, 0, 1, "udp", endpoints("127.0.0.1:7000"))
+        VoltageOutlet(INFO, 0, 1, "udp", endpoints("127.0.0.1:7000"), payload=8192)
     why = "the network to 127.0.0.1:7000 takes no packets with 8192 bytes of payload: give 1392"
     assert str(caught.value) == why
-    VoltageOutlet(INFO, 0, 1, "udp", endpoints("127.0.0.1:7000"), payload=1392).close()
 
 
 def test_an_outlet_that_is_asked_to_end_spreads_nothing_any_more() -> None:
