@@ -10,11 +10,8 @@ ProblemFields = Mapping[str, Any]
 
 def assignments(values: Mapping[str, object]) -> str:
     """Returns the values as ``taps=256,decimation=16``; texts are quoted where necessary, as in configs."""
-    return ",".join(f"{name}={_text(value)}" for name, value in values.items())
-
-
-def _text(value: object) -> str:
-    return config_value_text(value) if isinstance(value, str) else str(value)
+    texts = {name: config_value_text(value) if isinstance(value, str) else value for name, value in values.items()}
+    return ",".join(f"{name}={text}" for name, text in texts.items())
 
 
 def common_fields(kernels: Sequence[str], problems: Sequence[ProblemFields]) -> dict[str, dict[str, object]]:

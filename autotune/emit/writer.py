@@ -38,14 +38,8 @@ from .vendor import BROUGHT, ROOMS, definition_sources, room_sources, template_s
 from .winners import gather
 
 DATE = re.compile("([0-9]{4})-([0-9]{2})-([0-9]{2})")  # the date at the start of a timestamp
-OWN_NAMES = (
-    "Any",
-    "Path",
-    "PredictingPackage",
-    "TunedKernel",
-    "UsageError",
-    *ASKED_BESIDE,
-)  # names in the emitted module
+# names in the emitted module
+OWN_NAMES = ("Any", "Path", "PredictingPackage", "TunedKernel", "UsageError", *ASKED_BESIDE)
 MARK = "wisdom.json"  # a folder without this file is not an emitted package, and is never overwritten
 
 
@@ -167,7 +161,7 @@ def _function(kernel: AnyKernel, wisdom: Wisdom) -> str:
             lines.append(f"    {field.name}: Any = None,")
             remarks.append((field, "runtime: follows from the arrays; give it to fix it"))
             continue
-        values = _distinct(baked.get(field.name, field.default) for baked in baked_sets)
+        values = list(dict.fromkeys(baked.get(field.name, field.default) for baked in baked_sets))
         default = _literal(kernel, field.name, values[0]) if len(values) == 1 else "None"
         lines.append(f"    {field.name}: Any = {default},")
         usual = "" if len(values) == 1 else f"; default {getattr(kernel.tuned[0], field.name)}"
@@ -220,14 +214,6 @@ packages = [{packages}]
 "{name}" = ["wisdom.json", "measured.json", "sources/*.cu", "kernels/**/*", "_autotune/templates/**/*", "py.typed"]
 "{name}.{BROUGHT}.runtime" = ["headers/**/*"]
 '''
-
-
-def _distinct(values: Iterable[object]) -> list[object]:
-    distinct: list[object] = []
-    for value in values:
-        if value not in distinct:
-            distinct.append(value)
-    return distinct
 
 
 def _literal(kernel: AnyKernel, name: str, value: object) -> str:

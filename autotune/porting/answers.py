@@ -60,15 +60,8 @@ class Answer:
         return unlike(own, self.typed, [self.tolerance_of(leaf.dtype) for _, leaf in leaves(own)])
 
 
-@dataclass(frozen=True)
-class Answers:
-    """The answers by argument name; empty if no expected output is known."""
-
-    each: Mapping[str, Answer] = field(default_factory=dict)
-
-
-def answers_of(call: Call, values: Sequence[object] | None, atol: float) -> Answers:
-    """Returns the checked answers.
+def answers_of(call: Call, values: Sequence[object] | None, atol: float) -> dict[str, Answer]:
+    """Returns the checked answers by argument name; {} if no expected output is known.
 
     Raises:
         UsageError: for an answer that its argument cannot hold; the message names it.
@@ -76,7 +69,7 @@ def answers_of(call: Call, values: Sequence[object] | None, atol: float) -> Answ
     if not 0 <= atol < inf:
         raise UsageError(f"atol={atol}: it must be a finite number, 0 or more")
     if values is None:
-        return Answers()
+        return {}
     if len(values) != len(call.arguments):
         n = len(call.arguments)
         raise UsageError(f"answer has {len(values)} entries, and {call.name} {n} arguments: give None for the others")
@@ -84,7 +77,7 @@ def answers_of(call: Call, values: Sequence[object] | None, atol: float) -> Answ
     by_name = {each.name: _answer(call, each, value, atol) for each, value in pairs if value is not None}
     if not by_name:
         raise UsageError("answer has None only: leave it out, or give what an output must hold")
-    return Answers(by_name)
+    return by_name
 
 
 def unlike(got: np.ndarray, want: np.ndarray, tolerances: Sequence[Tolerance]) -> Difference | None:

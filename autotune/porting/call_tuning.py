@@ -15,7 +15,7 @@ from ..sweep.run import Sweep, run_sweep
 from ..sweep.settings import Settings
 from ..trial.bench import COMPILE_PROCESSES, Bench
 from ..trial.context import Judge
-from .answers import Answers, Outputs, answers_of
+from .answers import Answer, Outputs, answers_of
 from .array_memory import Memory
 from .call import Call
 from .definition_writer import write_definition
@@ -59,7 +59,7 @@ def tune_call(
         UsageError: for answers that do not fit the arguments, and where ``run_sweep`` raises it.
     """
     target = find_device(device)
-    answers = answers_of(call, answer, atol) if verify is None else Answers()
+    answers = answers_of(call, answer, atol) if verify is None else {}
     formulas = Formulas.of(call, sizes_of_call(call))
     progress.note(f"{call.name}: {formulas.told_launch(call.default)}")
     n_processes = min(compile_processes, len(call.enumeration.configs) + 1)  # one process makes the reference
@@ -91,7 +91,7 @@ def tune_call(
 def _judging(
     call: Call,
     probed: ProbeResult,
-    answers: Answers,
+    answers: Mapping[str, Answer],
     answer: list[Any],
     atol: float,
     verify: Verify | None,
@@ -103,7 +103,7 @@ def _judging(
         written = frozenset(name for name, kind in unjudged.kinds.items() if kind == "scratch")
         by_verify = ByVerify(call, bench, verify, answer, atol, written)
         return replace(unjudged, judged=by_verify.digest), by_verify
-    if not answers.each:
+    if not answers:
         unjudged = unchecked(
             call, probed, "no answer was given: results were only compared with those of the first config"
         )

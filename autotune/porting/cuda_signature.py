@@ -8,7 +8,7 @@ import numpy as np
 from tree_sitter import Node
 
 from ..core.errors import UsageError
-from .syntax import CLASSES, Item, last_identifier, text_of, walk
+from .syntax import CLASSES, Item, last_identifier, listed_in, text_of, walk
 
 NOT_OF_TYPE = re.compile(r"\b(?:volatile|typename|struct|class|enum|union|const|register)\b|\b(?:cuda::)?std::|^\s*::")
 LENGTHS = ("unsigned", "signed", "long", "short", "int", "char")  # words of integer types, in any order
@@ -111,13 +111,12 @@ def parameters_of(
         UsageError: for a function with a variable number of parameters.
     """
     assert function.function is not None
-    listed = function.function.child_by_field_name("parameters")
-    nodes = [node for node in (listed.named_children if listed is not None else ()) if node.type != "comment"]
+    nodes = listed_in(function.function, "parameters")
     if len(nodes) == 1 and text_of(nodes[0]) == "void":
         return ()
     if not all(node.type in ("parameter_declaration", "optional_parameter_declaration") for node in nodes):
         why = "takes any number of arguments: give a kernel with a list of parameters"
-        if "..." not in (said := text_of(listed) if listed is not None else ""):
+        if "..." not in (said := text_of(function.function.child_by_field_name("parameters"))):
             why = f"has the parameters {' '.join(said.split())}: is a macro of the call called as one of them?"
         raise UsageError(f"{where} {why}")
     aliases = aliases_in(found)
@@ -128,8 +127,7 @@ def parameters_of(
 def types_of(function: Item) -> str:
     """Returns the types of a function's parameters as the source writes them: ``float*, const int``."""
     assert function.function is not None
-    listed = function.function.child_by_field_name("parameters")
-    return ", ".join(_without_name(node) for node in listed.named_children) if listed is not None else ""
+    return ", ".join(_without_name(node) for node in listed_in(function.function, "parameters"))
 
 
 def aliases_in(items: Iterable[Item]) -> dict[str, str]:
@@ -158,7 +156,7 @@ def _parameter(node: Node, number: int, values: Mapping[str, str], aliases: Mapp
     if any(each.endswith("function_declarator") for each in inner):
         return CudaParameter(text_of(name) if name else f"argument_{number}", _without_name(node), False, False)
     words = [text_of(child) for child in node.children if child.type == "type_qualifier"]
-    text = _meant(text_of(kind) if kind is not None else "", values, aliases)
+    text = _meant(text_of(kind), values, aliases)
     pointers = sum(each.endswith(("pointer_declarator", "array_declarator", "reference_declarator")) for each in inner)
     stars = sum(each.endswith("pointer_declarator") for each in inner) + text[len(text.rstrip("* ")) :].count("*")
     is_array_of_pointers = "pointer_declarator" in inner[:1] and "array_declarator" in inner

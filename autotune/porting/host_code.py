@@ -51,9 +51,8 @@ def host_code(readings: Sequence[Sequence[Item]]) -> list[HostCode]:
 def _divided(items: Sequence[Item], host: set[Item], kept: set[Item], used: set[str]) -> HostCode:
     gone = [item for item in items if item in host - kept]
     classes = [_range(item) for item in gone if item.inner.type in CLASSES]
-    inside = {
-        item for item in items if any(begin < item.node.start_byte < end for begin, end in classes)
-    }  # goes with its class
+    # A member goes with its class.
+    inside = {item for item in items if any(begin < item.node.start_byte < end for begin, end in classes)}
     return HostCode(
         left_out=tuple(item for item in gone if item not in inside),
         stays=tuple(item for item in items if item not in gone and item not in inside),

@@ -29,7 +29,7 @@ from .host_nodes import (
 )
 from .named_kernel import KernelName, kernel_name
 from .preprocessing import preprocessed
-from .syntax import function_declarator, items, last_identifier, syntax_tree, text_of, walk
+from .syntax import function_declarator, items, last_identifier, listed_in, syntax_tree, text_of, walk
 
 ROUNDING = {"ceil": "(-(-({}) // 1))", "floor": "(({}) // 1)"}  # results of the functions of C
 OPERATORS = {"&&": "and", "||": "or"} | {op: op for op in (*"+-*%&|^<>", "<<", ">>", "<=", ">=", "==", "!=")}
@@ -45,7 +45,6 @@ PASSED = ("identifier", "field_expression", "subscript_expression", "cast_expres
 LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
 DEEPEST = 20  # variables and functions that lead to each other
 AXES = "xyz"
-DIM3 = ("dim3", "uint3")
 
 Triple = tuple[str, str, str]
 T = TypeVar("T")
@@ -186,17 +185,14 @@ class _LaunchReader:
         return not any(_differ(given, launched) for launched, given in self._template_arguments(node).items())
 
     def _template_arguments(self, launch: Node) -> dict[str, str]:
-        function, given = launch.child_by_field_name("function"), self._kernel.arguments or ()
         with suppress(UsageError):
-            launched = kernel_name(text_of(function) if function is not None else "").arguments or ()
-            return dict(zip(launched, given, strict=False))
+            launched = kernel_name(text_of(launch.child_by_field_name("function"))).arguments or ()
+            return dict(zip(launched, self._kernel.arguments or (), strict=False))
         return {}
 
     def _read(self, node: Node, how: Sequence[Node], place: str) -> HostLaunch:
-        values = node.child_by_field_name("arguments")
-        pairs = zip(values.named_children if values is not None else (), self._parameters, strict=False)
         self._arguments = {}
-        for value, parameter in pairs:
+        for value, parameter in zip(listed_in(node, "arguments"), self._parameters, strict=False):
             if not parameter.is_array and KINDS.get(parameter.type, "-") in WHOLE_KINDS:
                 within = value.child_by_field_name("value") if value.type == "cast_expression" else None
                 passed = [each for each in (value, within) if each is not None and each.type in PASSED]
@@ -325,9 +321,7 @@ class _LaunchReader:
 
     def _called(self, node: Node, values: list[tuple[str, bool]], depth: int) -> tuple[str, bool]:
         """Returns Python for a call: of a function of C++, of a cast, or of a function with one return statement."""
-        function = node.child_by_field_name("function")
-        whole = text_of(function) if function is not None else ""
-        name, *kinds = re.split(r"[<>]", whole)
+        name, *kinds = re.split(r"[<>]", text_of(node.child_by_field_name("function")))
         name = name.rpartition("::")[2]
         texts, is_float = [text for text, _ in values], any(is_float for _, is_float in values)
         if len(values) == 1 and name.removesuffix("f") in ROUNDING:
@@ -355,8 +349,7 @@ class _LaunchReader:
                 declarator, body = each.child_by_field_name("declarator"), each.child_by_field_name("body")
                 if each.type != "function_definition" or declarator is None or body is None:
                     continue
-                listed, said = declarator.child_by_field_name("parameters"), body.named_children
-                names = [last_identifier(of) for of in (listed.named_children if listed is not None else ())]
+                said, names = body.named_children, [last_identifier(of) for of in listed_in(declarator, "parameters")]
                 kinds = [of.type for of in said]
                 is_plain = kinds[-1:] == ["return_statement"] and set(kinds[:-1]) <= {"declaration"}
                 if last_identifier(declarator) == name and is_plain and len(names) == len(arguments_of(node)):
@@ -452,9 +445,7 @@ def _plain(texts: Triple) -> Triple:
 
 
 def _parameters(function: Node) -> list[Node]:
-    declarator = function_declarator(function)
-    listed = declarator.child_by_field_name("parameters") if declarator is not None else None
-    return [each for each in listed.named_children if each.type != "comment"] if listed is not None else []
+    return listed_in(function_declarator(function), "parameters")
 
 
 def _differ(given: str, launched: str) -> bool:

@@ -27,8 +27,7 @@ def child_of_type(node: Node, kind: str) -> Node | None:
 
 def type_of(node: Node) -> str:
     """Returns the type of a declaration; "" if it has none."""
-    kind = node.child_by_field_name("type")
-    return text_of(kind) if kind is not None else ""
+    return text_of(node.child_by_field_name("type"))
 
 
 def arguments_of(node: Node) -> list[Node]:
@@ -65,8 +64,7 @@ def initial_values(declaration: Node, name: str) -> list[Node | None]:
         if last_identifier(each) != name:
             continue
         if each.type == "function_declarator":  # dim3 block(A, B), which is written like a function
-            listed = each.child_by_field_name("parameters")
-            call = f"auto made = dim3{text_of(listed) if listed is not None else '()'};"
+            call = f"auto made = dim3{text_of(each.child_by_field_name('parameters')) or '()'};"
             made = syntax_tree(call).named_children[0].child_by_field_name("declarator")
             return [made.child_by_field_name("value") if made is not None else None]
         return [each.child_by_field_name("value")]

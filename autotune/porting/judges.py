@@ -21,7 +21,7 @@ from ..trial.case import POISONS, arrays_of, read_case, save_arrays
 from ..trial.measure import timed_arguments
 from ..trial.stations import UNVERIFIED
 from ..trial.worker import Job
-from .answers import Answers, Difference, stored_answer, unlike
+from .answers import Answer, Difference, stored_answer, unlike
 from .array_memory import as_typed, digest_of, leaves, stored
 from .call import Call, CallArgument
 from .contents import beyond
@@ -143,7 +143,7 @@ class WithAnswers:
     digest: str  # digest of the answers and the checks
 
     @staticmethod
-    def of(answers: Answers, probed: ProbeResult, bench: Bench) -> "WithAnswers | None":
+    def of(answers: Mapping[str, Answer], probed: ProbeResult, bench: Bench) -> "WithAnswers | None":
         """Returns the judge; None if the definition's reference can check everything.
 
         An output that the kernel adds to is compared with the result of the config that gave the right answers, from
@@ -157,7 +157,7 @@ class WithAnswers:
             begin = f"before{i}"
             arrays[begin] = other.before
             for name, result in other.after.items():
-                memory, answer = answers.each[name].argument.memory, answers.each[name]
+                memory, answer = answers[name].argument.memory, answers[name]
                 after, left = f"{name}.after{i}", f"{name}.left{i}"
                 arrays[after] = result
                 own = tuple(answer.tolerance_of(leaf.dtype) for _, leaf in leaves(memory.typed))
@@ -176,7 +176,7 @@ class WithAnswers:
                         or_after=left if is_own else None,
                     )
                 )
-        for name, answer in answers.each.items():
+        for name, answer in answers.items():
             memory = answer.argument.memory
             if memory.is_plain:
                 continue
@@ -193,7 +193,7 @@ class WithAnswers:
         folder = bench.folder(bench.join())
         save_arrays(folder, "check", arrays)
         # Results of atomics vary in their last bits, so only the caller's answers may name a record.
-        digests = [(name, digest_of(stored_answer(answer))) for name, answer in answers.each.items()]
+        digests = [(name, digest_of(stored_answer(answer))) for name, answer in answers.items()]
         tolerances = [(check.name, check.of, check.tolerances) for check in checks]
         return WithAnswers(bench, folder, tuple(checks), sha256(f"{digests} {tolerances}".encode()).hexdigest()[:12])
 

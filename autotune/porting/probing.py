@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.definition import Tolerance
 from ..core.errors import TrialFailure, UsageError
-from .answers import SMALLEST_STEP, WHOLE, Answer, Answers, Outputs, unlike
+from .answers import SMALLEST_STEP, WHOLE, Answer, Outputs, unlike
 from .array_memory import is_same, leaves, stored
 from .call import Call, CallArgument
 from .contents import beyond, shuffled_contents
@@ -47,7 +47,9 @@ class ProbeResult:
     failure: TrialFailure | None = None
 
 
-def probe(call: Call, answers: Answers, launcher: ConfigLauncher, note: Callable[[str], Any]) -> ProbeResult:
+def probe(
+    call: Call, answers: Mapping[str, Answer], launcher: ConfigLauncher, note: Callable[[str], Any]
+) -> ProbeResult:
     """Launches configs on the caller's arrays until one gives the answers, then launches it with other contents.
 
     All configs are tried until one runs. If none of those that run gives the answers, the result only says which
@@ -69,7 +71,7 @@ def probe(call: Call, answers: Answers, launcher: ConfigLauncher, note: Callable
             failure = failure or its_own
             continue
         probed = _Probe(call, answers, launcher, ready, first, again)
-        differs = {name: why for name, answer in answers.each.items() if (why := answer.differs(first[name]))}
+        differs = {name: why for name, answer in answers.items() if (why := answer.differs(first[name]))}
         if not differs:
             return probed.probed()
         doubt = {name: f"none of the first configs gives its answer: {name}{why}" for name, why in differs.items()}
@@ -98,7 +100,7 @@ class _Probe:
     """A config that runs, with the results of two launches from the caller's contents."""
 
     call: Call
-    answers: Answers
+    answers: Mapping[str, Answer]
     launcher: ConfigLauncher
     ready: Ready
     first: Mapping[str, np.ndarray]
@@ -110,7 +112,7 @@ class _Probe:
             each
             for each in self.call.arguments
             if each.may_be_written
-            and each.name not in self.answers.each
+            and each.name not in self.answers
             and not _is_blank(each.memory.stored)
             and is_same(each.memory.typed, each.memory.as_typed(self.first[each.name]))
         ]
@@ -127,7 +129,7 @@ class _Probe:
 
     def probed(self) -> ProbeResult:
         overwritten, others, doubt = [], [], {}
-        for name, answer in self.answers.each.items():
+        for name, answer in self.answers.items():
             try:
                 launches = list(self._others(answer.argument))
             except TrialFailure as why:
@@ -153,7 +155,7 @@ class _Probe:
 
     def _launched(self, each: CallArgument, before: np.ndarray) -> Other:
         """Launches with other contents of one output; returns the outputs with an answer whose results change."""
-        results = self.launcher.launched(self.ready, list(self.answers.each), {each.name: before})
+        results = self.launcher.launched(self.ready, list(self.answers), {each.name: before})
         own = {name: after for name, after in results.items() if name == each.name or not self._agrees(name, after)}
         return Other(each, before, own)
 
@@ -163,7 +165,7 @@ class _Probe:
 
     def _agrees(self, name: str, after: np.ndarray) -> bool:
         """Returns whether a result equals the one from the caller's contents: bit for bit, unless launches vary."""
-        typed = self.answers.each[name].argument.memory.as_typed
+        typed = self.answers[name].argument.memory.as_typed
         first, again = typed(self.first[name]), typed(self.again[name])
         if is_same(typed(after), first):
             return True
@@ -184,7 +186,7 @@ def loose(typed: np.ndarray, tolerances: Sequence[Tolerance]) -> list[Tolerance]
     return tolerances_of
 
 
-def outputs_of(call: Call, probed: ProbeResult, answers: Answers) -> Outputs:
+def outputs_of(call: Call, probed: ProbeResult, answers: Mapping[str, Answer]) -> Outputs:
     """Returns the role of each array.
 
     An output that the kernel overwrites is poisoned before each launch. An output that it adds to, or writes in part,
@@ -193,14 +195,14 @@ def outputs_of(call: Call, probed: ProbeResult, answers: Answers) -> Outputs:
     Raises:
         UsageError: if all outputs begin with their answers, so that a kernel that does nothing would win.
     """
-    kept = {name: answer for name, answer in answers.each.items() if name not in probed.overwritten}
-    is_seen = {other.argument.name for other in probed.others if _shows(other, answers.each[other.argument.name])}
+    kept = {name: answer for name, answer in answers.items() if name not in probed.overwritten}
+    is_seen = {other.argument.name for other in probed.others if _shows(other, answers[other.argument.name])}
     passes = [name for name, answer in kept.items() if not answer.differs(answer.argument.memory.stored)]
-    if answers.each and len(passes) == len(answers.each) and not is_seen.intersection(passes):
+    if answers and len(passes) == len(answers) and not is_seen.intersection(passes):
         raise UsageError(_nothing_shown(call, passes, probed))
     kinds = dict(unchecked(call, probed).kinds)
     compared: dict[str, Answer] = {}
-    for name, answer in answers.each.items():
+    for name, answer in answers.items():
         if answer.argument.memory.is_plain:
             kinds[name], compared[name] = ("inout" if name in kept else "out"), answer
         else:

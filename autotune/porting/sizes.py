@@ -196,9 +196,8 @@ class _Finder:
         ns = tuple(n for n in extents if n is not None)
         if max(ns) < LEAST:
             return ""
-        for i, candidates in enumerate(
-            (self._same, self._products, self._multiples, self._halos)[: 2 if is_span else 4]
-        ):
+        rules = (self._same, self._products, self._multiples, self._halos)
+        for i, candidates in enumerate(rules[: 2 if is_span else 4]):
             found = list(candidates(ns))
             if not found:
                 continue

@@ -187,9 +187,15 @@ def walk(node: Node) -> Iterator[Node]:
         unread += reversed(found.children)
 
 
-def text_of(node: Node) -> str:
-    """Returns the source text of a node."""
-    return (node.text or b"").decode()
+def text_of(node: Node | None) -> str:
+    """Returns the source text of a node; "" for None."""
+    return ((node and node.text) or b"").decode()
+
+
+def listed_in(node: Node | None, field: str) -> list[Node]:
+    """Returns what a node lists in a field, without comments; [] if it has no such field."""
+    listed = node.child_by_field_name(field) if node is not None else None
+    return [each for each in listed.named_children if each.type != "comment"] if listed is not None else []
 
 
 def _is_declared(name: Node, whole: Node) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from tree_sitter import Node
 
-from .syntax import NAME_NODES, Item, text_of, walk
+from .syntax import NAME_NODES, Item, listed_in, text_of, walk
 
 TEXTURE = re.compile(r"cuda(?:Texture|Surface)Object_t|(?:tex|surf)(?:1D|2D|3D|Cubemap)\w*")
 # types of variables that functions name
@@ -29,13 +29,11 @@ def textured(items: Collection[Item]) -> dict[Item, str]:
 
 def _uses_parameter(item: Item, function: Node) -> bool:
     """Returns whether a function's body has a texture, or names a parameter that is one."""
-    body, listed = item.inner.child_by_field_name("body"), function.child_by_field_name("parameters")
+    body = item.inner.child_by_field_name("body")
     if body is None:
         return False
     within = {text_of(node) for node in walk(body) if node.type in NAME_NODES}
-    parameters = [
-        node for node in (listed.named_children if listed is not None else ()) if TEXTURE.search(text_of(node))
-    ]
+    parameters = [node for node in listed_in(function, "parameters") if TEXTURE.search(text_of(node))]
     named = {text_of(node) for each in parameters for node in walk(each) if node.type == "identifier"}
     return bool(within & (TEXTURE_TYPES | named))
 

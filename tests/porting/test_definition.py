@@ -37,7 +37,7 @@ def written(results: Path, call: Call | None = None) -> Path:
     call = call or call_of()
     answers = answers_of(call, [np.ones(N, np.float32), None, None, None], 1e-6)
     kinds = {each.name: "out" if each.name == "y" else "in" for each in call.arrays}
-    return write_definition(Formulas.of(call, sizes_of_call(call)), Outputs(kinds, answers.each), results)
+    return write_definition(Formulas.of(call, sizes_of_call(call)), Outputs(kinds, answers), results)
 
 
 def changed_text(path: Path) -> None:

@@ -119,7 +119,7 @@ def test_bfloat16_is_compared_as_numbers() -> None:
     call = read_call("f", source, 64, [np.ones(64, ml_dtypes.bfloat16)], {"block_size_x": [64]})
     memory = call.arguments[0].memory
     assert memory.stored.dtype == np.uint16 and memory.as_typed(memory.stored).dtype == ml_dtypes.bfloat16
-    answer = answers_of(call, [np.full(64, 1 + 2**-7)], 1e-6).each["y"]
+    answer = answers_of(call, [np.full(64, 1 + 2**-7)], 1e-6)["y"]
     assert answer.differs(memory.stored) is None, "one rounding"
     assert str(answer.differs((memory.typed * 2).view(np.uint16))) == "[0] is 2.0, not 1.0078125; 64 of 64 differ"
     first, second = beyond(memory.typed)

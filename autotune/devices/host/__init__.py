@@ -6,12 +6,10 @@ template's line. ``plain`` runs faster, and varies the schedule with the seed. T
 about a GPU.
 """
 
-from collections.abc import Sequence
-
 from ...core.definition import Device
 from ...core.errors import UsageError
 from ...rendering.render import Variant
-from ..base import Binary, Defaults, Finding, Session
+from ..base import Defaults, Finding, Session
 from .build import BUILD_FLAGS, compile_variant, flags, package_fingerprint
 from .session import HostSession
 from .toolchain import REMEDY, find_compiler
@@ -28,6 +26,7 @@ defaults = Defaults(
     trial_s=(2.0, 0.3),
     caches=(kind,),
 )
+compile = compile_variant
 DEVICE = Device(name="host", kind="host", arch="host", max_shared_bytes=227 * 1024)
 
 
@@ -60,19 +59,9 @@ def compiler(device: Device) -> str:
     return f"{find_compiler().version}, shim {package_fingerprint()}, {options}"
 
 
-def compile(variant: Variant, device: Device, builds: Sequence[str] | None = None) -> Binary:
-    """Compiles ``variant``, or finds it in the cache: both builds, or the named ones.
-
-    Raises:
-        TrialFailure: compile_failed with the template's lines, resources, or skipped if the source needs a GPU.
-        UsageError: if there is no compiler.
-    """
-    return compile_variant(variant, device, builds)
-
-
 def compiled_anew(variant: Variant, device: Device) -> str:
     """Returns the same digest again: it covers the source text without comments, not the compiler's output."""
-    return compile(variant, device).code
+    return compile_variant(variant, device).code
 
 
 def open(identifier: str) -> Session:

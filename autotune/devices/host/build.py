@@ -28,11 +28,10 @@ from ..base import Binary
 from .own_files import is_whole, keep_compiled, own_library, text_digest
 from .refusals import needs_gpu
 from .toolchain import Compiler, ToolResult, find_compiler, run_compiler, was_killed
-from .translation import FOLDERS, HEADERS, INCLUDE, KERNEL, SHIM, symbol_of, translate, undefined_in
+from .translation import FOLDERS, HEADERS, INCLUDE, KERNEL, SHIM, own_name, symbol_of, translate
 
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE / "runtime"
-PART = re.compile(r"L?(\d+)")  # the number in front of a part of a mangled name: how many characters follow
 STATEMENT_END = re.compile(r"[;{}()]")
 STATIC = re.compile(r"\bstatic\b[^=]*")
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -255,7 +254,7 @@ def _explain(outcome: ToolResult, compiler: Compiler, variant: Variant) -> str:
     """Returns the first errors, which name the template's lines."""
     lines = [line for line in outcome.errors.splitlines() if re.search(r"\berror: |undefined reference", line)]
     lines.sort(key=lambda line: ("#error" not in line, KERNEL in line))  # their consequences come after them
-    if lacking := {undefined_in(found) for found in UNDEFINED.findall(outcome.errors)} - {""}:
+    if lacking := {own_name(found) for found in UNDEFINED.findall(outcome.errors)} - {""}:
         return f"the source declares {', '.join(sorted(lacking))} and does not define it"
     if export := EXPORT.match("\n".join(lines)):
         function = (variant.kernel, *variant.also)[int(export["number"]) - 1]
@@ -286,7 +285,7 @@ def _variables(library: Path, text: str) -> tuple[Variable, ...]:
         if symbol.name.startswith("_ZGV"):
             found.append(Variable(_last_name(symbol.name), symbol.offset, symbol.n_bytes, "g"))
         elif symbol.name.startswith("_ZN"):
-            found.append(Variable(_own_name(symbol.name), symbol.offset, symbol.n_bytes, "v", writable))
+            found.append(Variable(own_name(symbol.name) or symbol.name, symbol.offset, symbol.n_bytes, "v", writable))
         elif symbol.name.startswith("_ZZ") and writable:
             name = _last_name(symbol.name)
             is_shared = places[symbol.section].kind == ZEROS and name not in statics
@@ -311,12 +310,3 @@ def _last_name(symbol: str) -> str:
         if len(name) == int(match[0]) and re.fullmatch(r"[A-Za-z_]\w*", name):
             return name
     return symbol
-
-
-def _own_name(symbol: str) -> str:
-    """Returns the name of a variable, such as ``inner::name``, without the namespaces that enclose every source."""
-    parts, at = [], len("_ZN")
-    while match := PART.match(symbol, at):
-        at = match.end() + int(match[1])
-        parts.append(symbol[match.end() : at])
-    return "::".join(parts[2:]) or symbol

@@ -19,7 +19,7 @@ from ..base import TIMED_ALIGN, Argument, Binary, Constant, LaunchRun, Sample
 from .buffer import HostBuffer, HostMemory
 from .build import MAX_STATIC_SHARED_BYTES, read_facts
 from .runtime import KernelInfo, MemoryRange, Options, host_runtime, name_lines, schedule_of
-from .translation import undefined_in
+from .translation import own_name
 
 SCALAR_KINDS: dict[str, tuple[type, ...]] = {"f": (np.floating,), "i": (np.integer, np.bool_)}
 ARGUMENT_ALIGN = 128  # bytes: the largest alignment of a parameter in CUDA
@@ -72,7 +72,7 @@ class HostFunction:
         try:
             library = ctypes.CDLL(str(self._path))
         except OSError as error:
-            if lacking := undefined_in(str(error)):
+            if lacking := own_name(str(error)):
                 why = f"the source declares {lacking} and does not define it"
                 raise TrialFailure(Status.COMPILE_FAILED, f"{binary.kernel}: {why}") from error
             raise TrialFailure(Status.LAUNCH_FAILED, f"{binary.kernel} cannot be loaded: {error}") from error

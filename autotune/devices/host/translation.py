@@ -23,6 +23,8 @@ WITHOUT_SHIM = (
 )
 ALLOWANCES = {"INTS_WRAP": 0, "EARLY_RETURNS": 1, "UNSET_SHARED": 2}  # macro -> its bit in abi.hpp
 BEGIN = "namespace cuda_user { inline namespace {\n"  # headers of C++ stand before it
+OF_USER = "_ZN9cuda_user12_GLOBAL__N_1"  # begins a mangled name of the source
+PART = re.compile(r"L?(\d+)")  # the number in front of a part of a mangled name: how many characters follow
 NO_MACROS = "".join(f"#undef {word}\n" for word in ("auto", "constexpr"))  # a source may define them for itself
 EXTERN_C = re.compile(r'\bextern\s*"C"')
 DYNAMIC_SHARED = re.compile(
@@ -88,9 +90,8 @@ def translate(variant: Variant) -> str:
         if function in expressions:
             instances += f'#line {number} "export of {name}"\nconstexpr auto& {symbol} = *({function});\n'
         elif function not in expressions.values():
-            source, n_renamed = re.subn(
-                rf"(__global__[^;{{]*?\b){function}(\s*\()", rf"\1{KERNEL}{function}\2", source
-            )  # declarations and definitions
+            # declarations and definitions
+            source, n_renamed = re.subn(rf"(__global__[^;{{]*?\b){function}(\s*\()", rf"\1{KERNEL}{function}\2", source)
             called = KERNEL + function if n_renamed else function
         if bound := _bounds_of(function, bounds):
             instances += f'#line {number} "export of {name}"\nconst unsigned {MOST}{symbol} = {bound};\n'
@@ -146,12 +147,11 @@ def _headers_of_cpp(source: str) -> str:
     return saved + "\n".join(lines) + f"\n{restored}" + WITHOUT_SHIM.format(includes)
 
 
-def undefined_in(error: str) -> str:
-    """Returns the name of the user's function or variable that a linker or loader misses; "" for another one."""
-    _, found, rest = error.partition("_ZN9cuda_user12_GLOBAL__N_1")
-    parts: list[str] = []
-    while found and (length := re.match(r"\d+", rest)):
-        end = length.end() + int(length[0])
+def own_name(text: str) -> str:
+    """Returns the user's function or variable, such as ``inner::name``, of the first mangled name in a text, or ""."""
+    rest, parts = text.partition(OF_USER)[2], list[str]()
+    while length := PART.match(rest):
+        end = length.end() + int(length[1])
         parts.append(rest[length.end() : end])
         rest = rest[end:]
     return "::".join(parts)

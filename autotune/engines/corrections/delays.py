@@ -49,9 +49,10 @@ class Piece:
     def is_constant(self) -> bool:
         return self.rate == 0 and self.phase_rate == 0
 
-    def since(self, time: int) -> float:
-        """Returns the samples from the start to a time; 0 for a constant piece, which may start too far back."""
-        return 0.0 if self.is_constant else float(time - self.start)
+    def at(self, time: int) -> tuple[float, float]:
+        """Returns the delay and the phase at a time; a constant piece may start too far back for a float."""
+        since = 0.0 if self.is_constant else float(time - self.start)
+        return self.delay + self.rate * since, self.phase + self.phase_rate * since
 
 
 @dataclass(frozen=True)
@@ -132,13 +133,8 @@ class DelayModel:
     def _from(self, start: int) -> Piece:
         """Returns the piece that holds at ``start``, rewritten to start there."""
         piece = self._pieces[_number_at(self._pieces, start)]
-        since = piece.since(start)
-        return replace(
-            piece,
-            start=start,
-            delay=piece.delay + piece.rate * since,
-            phase=piece.phase + piece.phase_rate * since,
-        )
+        delay, phase = piece.at(start)
+        return replace(piece, start=start, delay=delay, phase=phase)
 
     def extremes(self, begin: int, end: int) -> list[float]:
         """Returns the delays, in samples, at both ends of each piece between ``begin`` and ``end``."""
@@ -146,7 +142,7 @@ class DelayModel:
         for piece, after in zip(pieces, [*(p.start for p in pieces[1:]), LATEST], strict=True):
             if piece.start <= end and after > begin:
                 times = max(begin, piece.start), min(end, after)
-                delays += [piece.delay + piece.rate * float(time - piece.start) for time in times]
+                delays += [piece.at(time)[0] for time in times]
         return delays
 
     def coarse_at(self, time: int, quantum: int = 1) -> int:
@@ -159,7 +155,7 @@ class DelayModel:
         """
         pieces = self._pieces
         piece = pieces[_number_at(pieces, time)]
-        return _coarse(piece, time, piece.delay + piece.rate * piece.since(time), quantum)
+        return _coarse(piece, time, piece.at(time)[0], quantum)
 
     def at(self, start: int, n: int, step: int, quantum: int = 1) -> DelayedSpectra:
         """Returns the delays of the spectra at the times ``start`` + ``step`` i, i < n; n is at least 1.

@@ -58,7 +58,7 @@ def stopping_models(
     positions = np.array([info.position_m for info in infos])
     location = location_of(positions)
     baselines = positions - positions.mean(axis=0)
-    longest_m = _longest(positions)
+    longest_m = max(float(np.linalg.norm(positions - each, axis=1).max()) for each in positions)
     rate = infos[0].sample_rate_hz
     piece_s = piece_length(longest_m, max(map(_highest, infos)))
     shares = [Fraction(info.sample_rate_hz) / Fraction(rate) for info in infos]
@@ -126,11 +126,6 @@ def _must_be_known(infos: Sequence[SampleInfo]) -> None:
     for info in infos:
         if why := why_not_geocentric(info):
             raise UsageError(f"a phase centre needs geocentric positions; {why}")
-
-
-def _longest(positions_m: np.ndarray) -> float:
-    """Returns the length of the longest baseline."""
-    return max(float(np.linalg.norm(positions_m - each, axis=1).max()) for each in positions_m)
 
 
 def _highest(info: SampleInfo) -> float:

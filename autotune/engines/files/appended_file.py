@@ -3,10 +3,19 @@
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from .reading import refuse, refuse_existing
+
+
+def put(file: IO[bytes], data: memoryview, byte: int) -> int:
+    """Writes all data into an unbuffered file, from ``byte`` on. Returns the byte behind them."""
+    while data:
+        n = os.pwrite(file.fileno(), data, byte)
+        data, byte = data[n:], byte + n
+    return byte
 
 
 class AppendedFile:
@@ -35,10 +44,8 @@ class AppendedFile:
         byte = self._size
         try:
             for piece in pieces:
-                view = memoryview(piece if isinstance(piece, bytes) else np.ascontiguousarray(piece).data).cast("B")
-                while view:
-                    n = os.pwrite(self._file.fileno(), view, byte)
-                    view, byte = view[n:], byte + n
+                whole = piece if isinstance(piece, bytes) else np.ascontiguousarray(piece).data
+                byte = put(self._file, memoryview(whole).cast("B"), byte)
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._file.fileno(), self._size)

@@ -48,23 +48,11 @@ def array_text(groups: Sequence[Group], folder: Path, overrides: Mapping[str, An
 
 def _names(groups: Sequence[Group]) -> list[str]:
     """Returns a unique name for each antenna: from its header, its file or its folder, or else from a number."""
-    unique = [f"m{number:03}" for number in range(len(groups))]
-    for kind in (_folder_name, _file_name, _header_name):  # the last kind whose name is unique wins
-        names = [kind(group) for group in groups]
+    unique, firsts = [f"m{number:03}" for number in range(len(groups))], [group.looks[0].path for group in groups]
+    folders, files = [path.resolve().parent.name for path in firsts], [base_name(path.name) for path in firsts]
+    for names in (folders, files, [group.name for group in groups]):  # the last kind whose name is unique wins
         unique = [name if name and names.count(name) == 1 else old for name, old in zip(names, unique, strict=True)]
     return unique
-
-
-def _folder_name(group: Group) -> str:
-    return group.looks[0].path.resolve().parent.name
-
-
-def _file_name(group: Group) -> str:
-    return base_name(group.looks[0].path.name)
-
-
-def _header_name(group: Group) -> str:
-    return group.name
 
 
 def _table(group: Group, name: str, folder: Path) -> str:

@@ -5,7 +5,7 @@ docs/engines-arrays.md has an example, and lists the keys: the settings of ``Arr
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,12 +29,10 @@ MOST_BYTES = 1 << 26
 # ---------------------------------------------------------------------- values of fields
 def _files(value: object) -> Any:
     """Checks for a path, a list of paths, or two lists, one for each polarisation."""
-    is_paired = isinstance(value, list) and any(isinstance(each, list) for each in value)
-    files = (
-        schema.sequence_of(PATHS, N_POLS)(value)
-        if is_paired
-        else (PATHS([value] if isinstance(value, str) else value),)
-    )
+    if isinstance(value, list) and any(isinstance(each, list) for each in value):
+        files = schema.sequence_of(PATHS, N_POLS)(value)
+    else:
+        files = (PATHS([value] if isinstance(value, str) else value),)
     if not all(each and all(each) for each in files):
         raise schema.Unsound("is empty, must be paths of files")
     return files
@@ -146,22 +144,17 @@ def read_array(path: Path) -> ArrayFile:
         except (schema.Unsound, UsageError) as error:
             name = table.get("name") if isinstance(table, dict) else None
             wrong.append(f"[[antenna]] {name if isinstance(name, str) else number} {error}")
-    wrong += [
-        f"{n} antennas have the name {name!r}" for name, n in _counts_of_names(antennas).items() if name and n > 1
-    ]
+    counts = Counter(antenna.name for antenna in antennas)
+    wrong += [f"{n} antennas have the name {name!r}" for name, n in counts.items() if name and n > 1]
     if wrong or not tables:
         refuse(path, "; ".join(wrong) or "it has no [[antenna]]")
     direction = None if centre is None else checked(path, "[phase_centre]", phase_centre, centre)
     return ArrayFile(path, tuple(antennas), direction)
 
 
-def _counts_of_names(antennas: Sequence[ArrayAntenna]) -> Counter[str]:
-    return Counter(antenna.name for antenna in antennas)
-
-
 def _antenna(folder: Path, common: Mapping[str, object], table: object) -> ArrayAntenna:
     """Checks the table of one antenna. Raises Unsound or UsageError."""
-    values = {**common, **_antenna_table(table)}
+    values = {**common, **schema.members_of({**file_checks(ArrayAntenna), **of_header()})(table)}
     if "files" not in values:
         raise schema.Unsound("lacks files")
     values["files"] = tuple(tuple(folder / file for file in files) for files in values["files"])
@@ -174,10 +167,6 @@ def _antenna(folder: Path, common: Mapping[str, object], table: object) -> Array
 def of_header() -> Mapping[str, schema.Check]:
     """Returns the checks of the header's fields, of which ``antenna`` is called ``name`` here."""
     return {name: one.check for name, one in header_fields().items() if name != "antenna"}
-
-
-def _antenna_table(value: object) -> Any:
-    return schema.members_of({**file_checks(ArrayAntenna), **of_header()})(value)
 
 
 def _whole(value: object) -> Any:

@@ -22,73 +22,48 @@ MOST_ANTENNAS = 1 << 14
 ALL_OTHERS = "*"  # stands for all antennas that are not named
 
 
+def check(holds: Callable[[Any], bool], must: str, result: Callable[[Any], Any] = lambda value: value) -> schema.Check:
+    """Returns a check for values that ``holds`` accepts; the error says what they ``must`` be."""
+
+    def checked(value: object) -> Any:
+        if not holds(value):
+            raise schema.Unsound(f"is {schema.value_text(value)}, must be {must}")
+        return result(value)
+
+    return checked
+
+
 def real(value: object) -> float:
     """Checks for a number."""
     return float(schema.as_number(value))
 
 
-def rate(value: Any) -> float:
-    """Checks for a sample rate in Hz."""
-    if not 0 < real(value) <= MOST_RATE_HZ:
-        raise schema.Unsound(f"is {schema.value_text(value)}, must be more than 0, at most {MOST_RATE_HZ:g}")
-    return float(value)
-
-
 def integer(least: int, most: int) -> schema.Check:
     """Returns a check for an integer from ``least`` to ``most``."""
-
-    def checked(value: object) -> int:
-        if type(value) is not int or not least <= value <= most:
-            raise schema.Unsound(f"is {schema.value_text(value)}, must be an integer, {least} to {most}")
-        return value
-
-    return checked
+    return check(lambda value: type(value) is int and least <= value <= most, f"an integer, {least} to {most}")
 
 
 def within(least: float, most: float) -> schema.Check:
     """Returns a check for a number from ``least`` to ``most``."""
-
-    def checked(value: Any) -> float:
-        if not least <= real(value) <= most:
-            raise schema.Unsound(f"is {schema.value_text(value)}, must be {least:g} to {most:g}")
-        return float(value)
-
-    return checked
+    return check(lambda value: least <= real(value) <= most, f"{least:g} to {most:g}", float)
 
 
 def below(most: float) -> schema.Check:
     """Returns a check for a number between -``most`` and ``most``."""
-
-    def checked(value: Any) -> float:
-        if not -most < real(value) < most:
-            raise schema.Unsound(f"is {schema.value_text(value)}, must be between -{most:g} and {most:g}")
-        return float(value)
-
-    return checked
+    return check(lambda value: -most < real(value) < most, f"between -{most:g} and {most:g}", float)
 
 
-def sample_bits(value: object) -> int:
-    """Checks for a number of bits of a sample."""
-    if type(value) is not int or not (2 <= value <= 16 or value == COMPLEX_BITS):
-        raise schema.Unsound(f"is {schema.value_text(value)}, must be 2 to 16, or {COMPLEX_BITS} for complex float32")
-    return value
-
-
-def voltage_bits(value: object) -> int:
-    """Checks for a number of bits of a voltage's real or imaginary part."""
-    if type(value) is not int or value not in (4, 8):
-        raise schema.Unsound(f"is {schema.value_text(value)}, must be 4 or 8")
-    return value
-
-
-def beside(value: object) -> str:
-    """Checks for the name of a file in the same folder."""
-    name = schema.as_word(value)
-    if not name or Path(name).name != name:
-        raise schema.Unsound(f"is {schema.value_text(value)}, must be the name of a file in the header's folder")
-    return str(name)
-
-
+rate = check(lambda value: 0 < real(value) <= MOST_RATE_HZ, f"more than 0, at most {MOST_RATE_HZ:g}", float)
+sample_bits = check(
+    lambda value: type(value) is int and (2 <= value <= 16 or value == COMPLEX_BITS),
+    f"2 to 16, or {COMPLEX_BITS} for complex float32",
+)
+voltage_bits = check(lambda value: type(value) is int and value in (4, 8), "4 or 8")  # of a real or imaginary part
+beside = check(
+    lambda value: bool(schema.as_word(value)) and Path(value).name == value,
+    "the name of a file in the header's folder",
+    str,
+)
 REALS = schema.sequence_of(real)
 ROWS_OF_REALS = schema.sequence_of(REALS)
 POSITION = schema.sequence_of(real, 3)

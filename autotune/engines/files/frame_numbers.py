@@ -48,9 +48,8 @@ def counted_frames(file: Bytes, kind: FrameKind, first: int = 0, threads: int | 
         found, counts = np.unique(seconds[seconds > second], return_counts=True)
         if not len(found):
             break
-        second = int(
-            found[np.argmax(counts >= min(FEW, counts.max()))]
-        )  # the first one; damaged times have fewer frames
+        # the first one; damaged times have fewer frames
+        second = int(found[np.argmax(counts >= min(FEW, counts.max()))])
 
         def is_later(place: int, second: int = second) -> bool:
             return bool((times(range(place, place + n_looked))[0][:1] > second).any())

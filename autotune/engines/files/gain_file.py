@@ -21,14 +21,8 @@ from .reading import must_be_file, refuse
 
 MAGIC = b"\x93NUMPY\x01\x00"  # includes the version, which np.save raises only for very long headers
 HEADER = re.compile(r"\{'descr': (.+), 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \}\s*")
-DAMAGE = (
-    ValueError,
-    TypeError,
-    EOFError,
-    zipfile.BadZipFile,
-    zlib.error,
-    RuntimeError,
-)  # damage makes zipfile raise these
+# damage makes zipfile raise these
+DAMAGE = ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError
 NUMBER = re.compile(r"'([<>|][fciu]\d\d?)'")
 
 

@@ -128,7 +128,7 @@ def _split(looks: Sequence[Look], in_file: str | int | None) -> list[Group]:
     numbers = [look.number for look in ordered]
     if len({begin_s(look) for look in ordered}) == 1 and None not in numbers and len(set(numbers)) == len(numbers):
         return [Group(ordered, in_file, follow_on=True)]
-    for kind in (_base, _folder):
+    for kind in (_base, lambda look: str(look.path.parent)):
         if len({kind(look) for look in looks}) > 1:
             parts = groupby(sorted(looks, key=kind), key=kind)
             return [group for _, part in parts for group in _split(list(part), in_file)]
@@ -137,10 +137,6 @@ def _split(looks: Sequence[Look], in_file: str | int | None) -> list[Group]:
 
 def _base(look: Look) -> str:
     return base_name(look.path.name)
-
-
-def _folder(look: Look) -> str:
-    return str(look.path.parent)
 
 
 def _follows(before: Look, later: Look) -> bool:

@@ -139,7 +139,7 @@ class GrowingFile:
         if self._file is not None:
             with one_line_errors(self.path, f"it cannot be closed, {self._content_text()}"):
                 self._file.close()
-                os.truncate(self.path, _end(self.path))
+                os.truncate(self.path, int.from_bytes(_superblock(self.path)[28:36], "little"))  # the content's end
             self._file = None
 
     def _content_text(self) -> str:
@@ -172,11 +172,6 @@ def _superblock(path: Path) -> bytes:
     if start[:9] != SUPERBLOCK or len(start) < 36:
         raise OSError(f"it begins with {start[:9]!r}, and must with {SUPERBLOCK!r}")
     return start
-
-
-def _end(path: Path) -> int:
-    """Returns the end of a closed file's content. Reserved space may follow."""
-    return int.from_bytes(_superblock(path)[28:36], "little")
 
 
 def _opened(h5py: Any, path: Path) -> Any:

@@ -2,13 +2,14 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from .reading import Bytes, HeaderOverrides, Tell, refuse
+from .reading import Bytes, HeaderOverrides, Tell, closed_on_error, refuse
 
 T = TypeVar("T")
 
@@ -23,12 +24,9 @@ class JoinedBytes(Bytes):
     def __init__(self, paths: Sequence[Path]) -> None:
         self.path = joined_name(paths)
         self._parts: list[Bytes] = []
-        try:
+        with closed_on_error(self._parts):
             for path in paths:
                 self._parts.append(Bytes(path))
-        except BaseException:
-            self.close()
-            raise
         self._begins = [0, *accumulate(part.size() for part in self._parts[:-1])]
 
     def size(self) -> int:
@@ -65,8 +63,19 @@ def opened_as(
 ) -> T:
     """Returns the source that ``make`` makes of files that are read as one. They are closed when it raises."""
     file = JoinedBytes(paths)
-    try:
+    with closed_on_error([file]):
         return make(file, overrides, tell)
-    except BaseException:
-        file.close()
-        raise
+
+
+def readers(
+    make: Callable[[Bytes, HeaderOverrides, Tell], T],
+) -> tuple[
+    Callable[[Path, HeaderOverrides, Tell], T],
+    Callable[[Sequence[Path], HeaderOverrides, Tell], T],
+]:
+    """Returns a format's ``read``, which opens a file, and its ``read_joined``, for files that follow each other."""
+
+    def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> T:
+        return opened_as(make, [path], overrides, tell)
+
+    return read, partial(opened_as, make)

@@ -58,9 +58,8 @@ class Numbers:
                 out.view(np.float32).reshape(*out.shape, 2)[...] = numbers
         elif self.is_wide:
             scaled = np.rint(numbers[..., 0] * np.float64(self.scale))
-            out.view(">i2")[...] = np.where(
-                np.isfinite(scaled), scaled.clip(1 + NOT_FINITE, -1 - NOT_FINITE), NOT_FINITE
-            )
+            fitting = scaled.clip(1 + NOT_FINITE, -1 - NOT_FINITE)
+            out.view(">i2")[...] = np.where(np.isfinite(scaled), fitting, NOT_FINITE)
         else:
             out.view(f">i{self.bits // 8}")[...] = numbers[..., 0]
 

@@ -1,18 +1,19 @@
 """Opens recordings of samples in any known format."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import UsageError, one_line
+from ...core.errors import one_line
 from ..streams.samples import Source
 from . import formats
 from .formats.interface import SAMPLES, SampleFormat
 from .header_fields import overrides_of
 from .joined_bytes import joined_name
 from .other_formats import name_of
-from .reading import Bytes, HeaderOverrides, Tell, refuse, untold
+from .reading import Bytes, HeaderOverrides, Tell, closed_on_error, refuse, untold
 from .statements import check_plausible
 from .turned import LOWER, TurnedSource
 
@@ -50,11 +51,8 @@ def open_joined(paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell) -
     source: Source = (
         reader.read(paths[0], overrides, tell) if len(paths) == 1 else reader.read_joined(paths, overrides, tell)
     )
-    try:
+    with closed_on_error([source]):
         check_plausible(paths[0], source.info, overrides, tell)
-    except UsageError:
-        source.close()
-        raise
     for name, own in overrides.replaced.items():
         given = _shown(overrides.given[name])
         tell(one_line(f"{joined_name(paths)}: {name}={given} replaces {_shown(own)} of its header"))
@@ -112,11 +110,6 @@ def format_of(path: Path) -> SampleFormat | None:
         UsageError: when it cannot be read.
     """
     own = [each for each in formats.that_hold(SAMPLES) if hasattr(each, "recognises")]
-    file = Bytes(path)
-    try:
+    with closing(Bytes(path)) as file:
         sample_format: SampleFormat | None = next((f for f in own if f.recognises(file)), None)
-    finally:
-        file.close()
-    if sample_format is None:
-        sample_format = formats.find(path.suffix, SAMPLES, "read")
-    return sample_format
+    return formats.find(path.suffix, SAMPLES, "read") if sample_format is None else sample_format

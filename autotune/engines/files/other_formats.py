@@ -1,6 +1,7 @@
 """Names formats that recordings and their companions come in, and that nothing here reads, by their first bytes."""
 
 import re
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,8 @@ LOOKED_AT = 2 * FRAME_BITS * TRACKS[0] // 8 + 1024  # bytes, which hold a whole 
 
 def name_of(path: Path) -> str:
     """Returns the name of a file's format; "" if it is unknown. Raises UsageError when it cannot be read."""
-    file = Bytes(path)
-    try:
+    with closing(Bytes(path)) as file:
         data = file.take(0, LOOKED_AT)
-    finally:
-        file.close()
     start = data[:512].tobytes()
     named = next((name for begin, name in STARTS.items() if start.startswith(begin)), "")
     if not named and start[257:262] == b"ustar":

@@ -12,7 +12,7 @@ from ..streams.polarisations import basis_of
 from ..streams.samples import Samples, Source
 from .clocks import Offset, offset_from, whole_bytes
 from .fine_packets import FinePackets
-from .reading import HeaderOverrides, Tell, packets_in, refuse
+from .reading import HeaderOverrides, Tell, closed_on_error, packets_in, refuse
 from .scans import Late, Scan, must_be_alike, open_scans
 
 
@@ -30,7 +30,7 @@ def open_paired(
     if (names := overrides.polarisations) is not None and len(names) != len(files):
         refuse(files[0][0], f"polarisations={names}: name both, in the order of their files")
     opened: list[Source] = []
-    try:
+    with closed_on_error(opened):
         for pol, each in enumerate(files):
             opened.append(open_scans(each, overrides.of_one(pol), tell, follow_on))
             if opened[-1].info.n_pols != 1:
@@ -41,10 +41,6 @@ def open_paired(
         if all(named := [source.info.polarisations for source in opened]) and len(set(map(basis_of, named))) > 1:
             refuse(files[1][0], f"its polarisation is {named[1]}, but that of {files[0][0]} is {named[0]}")
         return PairedSource(*opened)
-    except BaseException:
-        for source in opened:
-            source.close()
-        raise
 
 
 class PairedSource:
@@ -66,10 +62,7 @@ class PairedSource:
         names = first.info.polarisations + second.info.polarisations
         self.info = replace(info, polarisations=names if len(set(names)) == 2 else "", first_pol=0)
         self._sources = FinePackets(first, packet, 0), FinePackets(second, packet, offset.whole)
-        self._left: list[tuple[np.ndarray, Samples] | None] = [
-            None,
-            None,
-        ]  # samples that were read but not returned yet
+        self._left: list[tuple[np.ndarray, Samples] | None] = [None, None]  # samples that were read but not returned
         self.n_recorded: int | None = getattr(first, "n_recorded", None)
         self.late = [Late(BEFORE, offset.rest, offset.phase, 1)] if offset != Offset(offset.whole) else []
         for pol, (source, shift) in enumerate(((first, 0), (second, offset.whole))):

@@ -3,8 +3,8 @@
 import math
 import os
 import stat
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -78,9 +78,7 @@ class HeaderOverrides:
     """
 
     given: Mapping[str, Any] = field(default_factory=dict)
-    replaced: dict[str, tuple[Any, Any]] = field(
-        default_factory=dict
-    )  # name -> the file's own value, and the given one
+    replaced: dict[str, Any] = field(default_factory=dict)  # name -> the file's own value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -216,6 +214,26 @@ class Bytes:
         self._file.close()
 
 
+def whole_content(path: Path, most_bytes: int) -> bytes:
+    """Returns the content of a file. Raises UsageError when it cannot be read, or is longer than ``most_bytes``."""
+    with closing(Bytes(path)) as file:
+        data = file.take(0, most_bytes + 1).tobytes()
+    if len(data) > most_bytes:
+        refuse(path, f"it is longer than {most_bytes} bytes, the most for such a file")
+    return data
+
+
+@contextmanager
+def closed_on_error(files: Iterable[Any]) -> Iterator[None]:
+    """Closes files and sources when an error, or Ctrl-C, comes meanwhile."""
+    try:
+        yield
+    except BaseException:
+        for file in files:
+            file.close()
+        raise
+
+
 class Header:
     """The fields of a text header. Each is checked when it is read."""
 
@@ -321,12 +339,8 @@ def start_of(value: Any) -> Start:
 def tell_coarse(path: Path, info: SampleInfo, start: Start | None, tell: Tell) -> None:
     """Passes a line to ``tell`` about a start whose resolution is more than a tenth of a sample."""
     if start is not None and (samples := start.step_s * Fraction(info.sample_rate_hz)) > COARSE:
-        tell(
-            one_line(
-                f"{path}: {start.said} says its start to {float(start.step_s):.2g} s, which is {float(samples):.2g} "
-                "samples: give sync_time_unix as text with all of its digits"
-            )
-        )
+        says = f"{start.said} says its start to {float(start.step_s):.2g} s, which is {float(samples):.2g} samples"
+        tell(one_line(f"{path}: {says}: give sync_time_unix as text with all of its digits"))
 
 
 # ---------------------------------------------------------------------- packets

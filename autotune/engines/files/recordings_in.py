@@ -60,9 +60,7 @@ def recordings_in(folder: Path, tell: Tell) -> list[Path]:
 
 def _is_other(suffix: str) -> bool:
     """Returns whether a suffix shows that a file is not a recording."""
-    suffixes = {
-        *formats.suffixes(VOLTAGES, "read"),
-        *formats.suffixes(VISIBILITIES, "write"),
-    }  # the other formats hold samples, too
+    # the other formats hold samples, too
+    suffixes = {*formats.suffixes(VOLTAGES, "read"), *formats.suffixes(VISIBILITIES, "write")}
     is_made = suffix in OF_OTHERS | suffixes and formats.find(suffix, SAMPLES, "read") is None
     return is_made or suffix in TO_BE_NAMED

@@ -6,6 +6,7 @@ refused.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import gcd
@@ -175,12 +176,9 @@ class ScansSource:
 
 def _look(path: Path, overrides: HeaderOverrides, tell: Tell) -> Scan:
     """Returns a file as a scan."""
-    source = open_joined([path], overrides, tell)
-    try:
+    with closing(open_joined([path], overrides, tell)) as source:
         own = {} if overrides.trust_header else dict(overrides.replaced)
         return Scan((path,), source.info, overlap=getattr(source, "overlap", 0), replaced=own)
-    finally:
-        source.close()
 
 
 def must_be_alike(before: Scan, later: Scan) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core import schema
 from ...core.errors import UsageError
-from .reading import Bytes, refuse
+from .reading import refuse, whole_content
 
 
 def read_toml(path: Path, most_bytes: int) -> dict[str, object]:
@@ -16,13 +16,7 @@ def read_toml(path: Path, most_bytes: int) -> dict[str, object]:
     Raises:
         UsageError: when it cannot be read, is longer than ``most_bytes``, or is not TOML.
     """
-    file = Bytes(path)
-    try:
-        text = file.take(0, most_bytes + 1).tobytes()
-    finally:
-        file.close()
-    if len(text) > most_bytes:
-        refuse(path, f"it is longer than {most_bytes} bytes, the most for such a file")
+    text = whole_content(path, most_bytes)
     try:
         return tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:

@@ -58,9 +58,8 @@ class VisibilitySummary:
         self.spectra_there = np.zeros((n, 2), np.int64)  # spectra in the antennas' own products, aa and bb
         k = len(self.baselines)
         self.dumps = Rows(info.dump_samples, (1,), MOST_ROWS)
-        self.weights = Rows(
-            info.dump_samples, (k, 4, 3), MOST_ROWS
-        )  # weights of a baseline's products, and of its two antennas'
+        # weights of a baseline's products, and of its two antennas'
+        self.weights = Rows(info.dump_samples, (k, 4, 3), MOST_ROWS)
         self._rows = Rows(info.dump_samples, (len(self.bins.begins), k, 2, 4), MOST_ROWS)
         self._spectra = np.zeros((len(self.fine.begins), k, 4, 4), np.int64)
         self._powers = np.zeros((len(self.fine.begins), n, 2), np.int64)

@@ -16,24 +16,17 @@ from .spec import Antenna, Hole, PointSource, Sky, Tone
 
 MOST_BYTES = 1 << 22
 MOST_S = 86400  # the longest recording
-RESERVED = ("sky", "delays")  # names of the other files
 
 
-def _file_name(value: object) -> str:
-    """Checks for an antenna's name, which its files have, too."""
-    name = checks.beside(value)
-    if name in RESERVED or name.startswith(".") or name == checks.ALL_OTHERS:
-        raise schema.Unsound(f"is {schema.value_text(value)}, which no antenna can be called")
-    return name
-
-
-COSINE, COUNT = checks.within(-1, 1), checks.integer(0, checks.MOST_TIME)
 LENGTH = checks.within(0, 1e9)
 PHASE_CENTRE = schema.members_of(
     {"hour_angle_deg": checks.within(-360, 360), "declination_deg": checks.within(-90, 90)},
     needed=("hour_angle_deg", "declination_deg"),
 )
-ANTENNA = schema.members_of({"name": _file_name, "position_m": checks.POSITION}, needed=("name", "position_m"))
+ANTENNA = schema.dataclass_of(Antenna)
+SOURCE = schema.dataclass_of(PointSource, needed=("l", "m", "flux"))
+TONE = schema.dataclass_of(Tone, needed=("frequency_hz", "amplitude"))
+HOLE = schema.dataclass_of(Hole)
 ARRAY = schema.members_of(
     {
         "layout": schema.one_of((EAST_WEST, RANDOM)),
@@ -45,29 +38,6 @@ ARRAY = schema.members_of(
     },
     needed=("layout", "n_antennas", "spacing_m", "latitude_deg", "longitude_deg"),
 )
-SOURCE = schema.members_of(
-    {
-        "l": COSINE,
-        "m": COSINE,
-        "flux": checks.within(0, 1e6),
-        "polarised": checks.within(0, 1),
-        "angle_deg": checks.within(-360, 360),
-    },
-    needed=("l", "m", "flux"),
-)
-TONE = schema.members_of(
-    {
-        "frequency_hz": checks.real,
-        "amplitude": checks.within(0, 1e6),
-        "phase": checks.real,
-        "antennas": schema.sequence_of(schema.as_word),
-    },
-    needed=("frequency_hz", "amplitude"),
-)
-HOLE = schema.members_of(
-    {"antenna": schema.as_word, "pol": checks.integer(0, 1), "start": COUNT, "n_samples": COUNT},
-    needed=("antenna", "pol", "start", "n_samples"),
-)
 SKY = schema.members_of(
     {
         "sample_rate_hz": checks.rate,
@@ -78,7 +48,7 @@ SKY = schema.members_of(
         "duration_s": schema.as_amount,
         "first_timestamp": checks.integer(-(1 << 61), 1 << 61),
         "sync_time_unix": moment,
-        "seed": COUNT,
+        "seed": checks.integer(0, checks.MOST_TIME),
         "phase_centre": PHASE_CENTRE,
         "noise": schema.members_of({"level": checks.within(0, 1e6)}, needed=("level",)),
         "array": ARRAY,
@@ -113,9 +83,9 @@ def read_sky(path: Path, seed: int | None = None) -> Sky:
         declination=radians(declination),
         noise_level=content["noise"]["level"],
         antennas=_antennas(path, content, seed),
-        sources=tuple(PointSource(**each) for each in _tables(path, content, "source", SOURCE)),
-        tones=tuple(Tone(**each) for each in _tables(path, content, "tone", TONE)),
-        holes=tuple(Hole(**each) for each in _tables(path, content, "hole", HOLE)),
+        sources=_tables(path, content, "source", SOURCE),
+        tones=_tables(path, content, "tone", TONE),
+        holes=_tables(path, content, "hole", HOLE),
         centre_frequency_hz=content.get("centre_frequency_hz"),
         sync_time_unix=content.get("sync_time_unix"),
     )
@@ -123,29 +93,25 @@ def read_sky(path: Path, seed: int | None = None) -> Sky:
     return sky
 
 
-def _tables(path: Path, content: dict[str, Any], name: str, check: schema.Check) -> list[dict[str, Any]]:
-    """Returns the tables of a name. Errors state the table's number."""
-    return [checked(path, f"[[{name}]] {i}", check, table) for i, table in enumerate(content.get(name, ()), 1)]
+def _tables(path: Path, content: dict[str, Any], name: str, check: schema.Check) -> tuple[Any, ...]:
+    """Returns what the tables of a name say. Errors state the table's number."""
+    return tuple(checked(path, f"[[{name}]] {i}", check, table) for i, table in enumerate(content.get(name, ()), 1))
 
 
 def _n_samples(path: Path, content: dict[str, Any]) -> int:
     if ("n_samples" in content) == ("duration_s" in content):
         refuse(path, "it must have either n_samples or duration_s")
-    n = (
-        int(content["n_samples"])
-        if "n_samples" in content
-        else round(content["duration_s"] * content["sample_rate_hz"])
-    )
+    n = content["n_samples"] if "n_samples" in content else round(content["duration_s"] * content["sample_rate_hz"])
     if not 8 <= n <= MOST_S * content["sample_rate_hz"]:
         refuse(path, f"it says {n} samples, must be 8 or more, and {MOST_S} seconds at most")
-    return n
+    return int(n)
 
 
 def _antennas(path: Path, content: dict[str, Any], seed: int) -> tuple[Antenna, ...]:
     if ("antenna" in content) == ("array" in content):
         refuse(path, "it must have either [[antenna]] tables or one [array]")
     if "antenna" in content:
-        return tuple(Antenna(**each) for each in _tables(path, content, "antenna", ANTENNA))
+        return _tables(path, content, "antenna", ANTENNA)
     array = content["array"]
     site = radians(array["latitude_deg"]), radians(array["longitude_deg"]), float(array.get("height_m", 0))
     rng = np.random.default_rng([seed, 2])  # 0 and 1 are those of ``samples``

@@ -3,31 +3,48 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import degrees, radians
+from typing import Annotated
 
 import numpy as np
 
+from ...core import schema
+from ..files import checks
 from ..streams.phase_centre import PhaseCentre
 from ..streams.samples import SampleInfo
 from .geometry import longitude_of
+
+RESERVED = ("sky", "delays", checks.ALL_OTHERS)  # names of other files, and what stands for all antennas
+
+
+def file_name(value: object) -> str:
+    """Checks for an antenna's name, which its files have, too."""
+    name: str = checks.beside(value)
+    if name in RESERVED or name.startswith("."):
+        raise schema.Unsound(f"is {schema.value_text(value)}, which no antenna can be called")
+    return name
+
+
+COSINE, ANGLE, COUNT = checks.within(-1, 1), checks.within(-360, 360), checks.integer(0, checks.MOST_TIME)
+AMOUNT = checks.within(0, 1e6)
 
 
 @dataclass(frozen=True)
 class Antenna:
     """An antenna and its geocentric position."""
 
-    name: str
-    position_m: tuple[float, float, float]
+    name: Annotated[str, file_name]
+    position_m: Annotated[tuple[float, float, float], checks.POSITION]
 
 
 @dataclass(frozen=True)
 class PointSource:
     """White noise from one direction, the same at all antennas."""
 
-    l: float  # noqa: E741 - the field's name: direction cosine to the east of the phase centre
-    m: float  # direction cosine to the north
-    flux: float  # power in a polarisation, mean of both, as a share of the noise's
-    polarised: float = 0.0  # share of it that is linearly polarised
-    angle_deg: float = 0.0  # its angle, from polarisation 0 towards polarisation 1
+    l: Annotated[float, COSINE]  # noqa: E741 - the field's name: direction cosine to the east of the phase centre
+    m: Annotated[float, COSINE]  # direction cosine to the north
+    flux: Annotated[float, AMOUNT]  # power in a polarisation, mean of both, as a share of the noise's
+    polarised: Annotated[float, checks.within(0, 1)] = 0.0  # share of it that is linearly polarised
+    angle_deg: Annotated[float, ANGLE] = 0.0  # its angle, from polarisation 0 towards polarisation 1
 
     @property
     def components(self) -> np.ndarray:
@@ -42,20 +59,20 @@ class PointSource:
 class Tone:
     """amplitude cos(2 pi f t + phase), at both polarisations of some antennas, from the first sample on."""
 
-    frequency_hz: float  # the sky frequency
-    amplitude: float  # quantiser units
-    phase: float = 0.0  # radians
-    antennas: tuple[str, ...] | None = None  # None: all
+    frequency_hz: Annotated[float, checks.real]  # the sky frequency
+    amplitude: Annotated[float, AMOUNT]  # quantiser units
+    phase: Annotated[float, checks.real] = 0.0  # radians
+    antennas: Annotated[tuple[str, ...] | None, schema.sequence_of(schema.as_word)] = None  # None: all
 
 
 @dataclass(frozen=True)
 class Hole:
     """Samples that never came."""
 
-    antenna: str
-    pol: int
-    start: int  # samples after the recording's first one
-    n_samples: int
+    antenna: Annotated[str, schema.as_word]
+    pol: Annotated[int, checks.integer(0, 1)]
+    start: Annotated[int, COUNT]  # samples after the recording's first one
+    n_samples: Annotated[int, COUNT]
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ STT_SMJD and STT_OFFS (the time when PKTIDX was 0), OBSFREQ and OBSBW (MHz), TEL
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from fractions import Fraction
 from functools import partial
 from itertools import islice
@@ -26,7 +26,7 @@ from .. import checks
 from ..guppi_antennas import antenna_name, antennas_of_header, channel_among
 from ..guppi_blocks import CARD, Block, BlockReader, block_at, blocks_from, first_block
 from ..interleaved_bytes import Layout, centre_of
-from ..joined_bytes import opened_as
+from ..joined_bytes import readers
 from ..numbers import INT8, Numbers
 from ..reading import (
     MOST_BYTES,
@@ -67,29 +67,12 @@ def recognises(file: Bytes) -> bool:
     return is_card and not start.startswith(b"SIMPLE ")
 
 
-def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "GuppiSamples":
-    """Opens a file.
-
-    Raises:
-        UsageError: when its first header is wrong, or lacks a needed field that is not given.
-    """
-    return read_joined([path], overrides, tell)
-
-
-def read_joined(paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell) -> "GuppiSamples":
-    """Opens files whose blocks follow each other as in one file. Raises UsageError as ``read`` does."""
-    return opened_as(GuppiSamples, paths, overrides, tell)
-
-
 def antennas_of(path: Path) -> tuple[list[str], int]:
     """Returns the names of a file's antennas, and the number of channels of each. Raises UsageError as ``read``."""
-    file = Bytes(path)
-    try:
+    with closing(Bytes(path)) as file:
         header = first_block(file).header
-        n_antennas, n_channels = antennas_of_header(header)
-        return [antenna_name(header, number, n_antennas) for number in range(n_antennas)], n_channels
-    finally:
-        file.close()
+    n_antennas, n_channels = antennas_of_header(header)
+    return [antenna_name(header, number, n_antennas) for number in range(n_antennas)], n_channels
 
 
 class GuppiSamples(FramedSource):
@@ -98,6 +81,9 @@ class GuppiSamples(FramedSource):
     A packet is PKTIDX's unit, or a part of it that divides a block, of at most 4096 samples. Samples that two blocks
     share are read from the first one, as far as they fill whole packets. A last block that is cut off is read as far as
     it holds the channel. Where PKTIDX is missing, or stays 0, blocks follow one another.
+
+    Raises:
+        UsageError: when its first header is wrong, or lacks a needed field that is not given.
     """
 
     unit, most_early = "block", 64
@@ -220,6 +206,9 @@ class GuppiSamples(FramedSource):
         if "PIPERBLK" in header:
             return Fraction(self._step, header.integer("PIPERBLK", 1, MOST_BYTES))
         return Fraction(header.integer("PKTSIZE", 1, MOST_BYTES), self._layout.sample_bytes)
+
+
+read, read_joined = readers(GuppiSamples)
 
 
 def _n_pols(header: Header) -> int:

@@ -21,7 +21,7 @@ from ...streams.visibilities import VisibilityInfo
 from .. import checks
 from ..hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, one_line_errors
 from ..phase_centre_text import phase_centre_of_text
-from ..reading import Tell
+from ..reading import Tell, closed_on_error
 from .interface import VISIBILITIES
 
 suffixes, holds, help = (".h5", ".hdf5"), VISIBILITIES, "HDF5"
@@ -115,7 +115,7 @@ class VisibilityDumps:
 
     def __init__(self, path: str | Path) -> None:
         self._file = GrownFile(Path(path), FORMAT, CHECKS, NEEDED)
-        try:
+        with closed_on_error([self._file]):
             stored = self._file.attributes
             groups = [f"antennas/{number}" for number in range(stored.pop("n_antennas"))]
             antennas = [SampleInfo(**self._file.group(name, SAMPLE_CHECKS, SAMPLE_NEEDED)) for name in groups]
@@ -130,9 +130,6 @@ class VisibilityDumps:
             self._weights = self._file.dataset(WEIGHTS, np.uint32, of_dump) if has_weights else None
             self._present = self._file.dataset("present", np.bool_, (len(antennas),))
             self._saturated = self._file.dataset("saturated", np.uint64, ())
-        except BaseException:
-            self.close()
-            raise
 
     def timestamps(self) -> np.ndarray:
         """Returns the begins of the dumps in the file now, int64 [n_dumps], in samples."""

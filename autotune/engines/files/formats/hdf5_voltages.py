@@ -23,7 +23,7 @@ from ...streams.voltages import REAL_LOW, Batches, VoltageInfo
 from .. import checks
 from ..hdf5 import SAMPLE_CHECKS, SAMPLE_NEEDED, GrowingFile, GrownFile, attributes, one_line_errors
 from ..phase_centre_text import phase_centre_of_text
-from ..reading import Tell, refuse
+from ..reading import Tell, closed_on_error, refuse
 from .interface import VOLTAGES
 
 suffixes, holds, help = (".h5", ".hdf5"), VOLTAGES, "HDF5"
@@ -106,15 +106,12 @@ class VoltageFiles:
         self._files: list[_Heaps] = []
         if not paths:
             raise UsageError("there is no file of voltages to read")
-        try:
+        with closed_on_error(self._files):
             for path in paths:
                 self._files.append(_Heaps(Path(path)))
             self.antennas = tuple(file.info for file in self._files)
             for file in self._files[1:]:
                 file.must_fit(self._files[0])
-        except BaseException:
-            self.close()
-            raise
 
     def read(self, out: np.ndarray) -> Batches | None:
         """Read the next batches into int8 [n_batches, n_antennas, *heap_shape]; see ``VoltageSource``.
@@ -154,7 +151,7 @@ class _Heaps:
 
     def __init__(self, path: Path) -> None:
         self._file = GrownFile(path, FORMAT, CHECKS, NEEDED)
-        try:
+        with closed_on_error([self._file]):
             samples = SampleInfo(**self._file.group("samples", SAMPLE_CHECKS, SAMPLE_NEEDED))
             self.info = VoltageInfo(**self._file.attributes, samples=samples)
             if math.prod(self.info.heap_shape) > MOST_HEAP_BYTES:
@@ -164,9 +161,6 @@ class _Heaps:
             self._bitmap = self._file.dataset(PRESENT, np.uint8, _bitmap_shape(self.info)) if has_bitmap else None
             self._batches = np.zeros(0, np.int64)
             self._next = 0  # heap
-        except BaseException:
-            self._file.close()
-            raise
 
     def must_fit(self, other: "_Heaps") -> None:
         """Raises UsageError when heaps of both files cannot be in one batch."""

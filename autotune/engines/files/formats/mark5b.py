@@ -5,7 +5,6 @@ recording's, since headers count days modulo 1000. Levels are -1 and 1, or -3, -
 beginning of the recording's first day. Source: Mark 5B user's manual, Haystack Observatory, 2006, appendix A.
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from ...streams.samples import SampleInfo
 from .. import checks
 from ..frame_numbers import ANY_NUMBER, counted_frames
 from ..frame_reader import HEAD_BYTES, FrameKind, FrameReader
-from ..joined_bytes import opened_as
+from ..joined_bytes import readers
 from ..packing import pack_samples
 from ..reading import (
     Bytes,
@@ -55,22 +54,12 @@ def recognises(file: Bytes) -> bool:
     return file.path.suffix in suffixes or all(len(each) == 4 and each.view("<u4")[0] == SYNC for each in starts)
 
 
-def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "Mark5bSamples":
-    """Opens a file.
+class Mark5bSamples(FramedSource):
+    """A source of one or two channels, which become the polarisations. A packet is a frame.
 
     Raises:
         UsageError: when it has no frames, or a field that they lack is not given.
     """
-    return read_joined([path], overrides, tell)
-
-
-def read_joined(paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell) -> "Mark5bSamples":
-    """Opens files whose frames follow each other as in one file. Raises UsageError as ``read`` does."""
-    return opened_as(Mark5bSamples, paths, overrides, tell)
-
-
-class Mark5bSamples(FramedSource):
-    """A source of one or two channels, which become the polarisations. A packet is a frame."""
 
     def __init__(self, file: Bytes, overrides: HeaderOverrides, tell: Tell) -> None:
         super().__init__(file, tell)
@@ -104,6 +93,9 @@ class Mark5bSamples(FramedSource):
     def _decoded(self, payload: np.ndarray, channel: int) -> np.ndarray:
         values = LEVELS[self._bits].take(payload, axis=0).reshape(-1, self._n_samples, self._n_channels)
         return pack_samples(values[..., channel].astype(np.int16), 2 * self._bits)
+
+
+read, read_joined = readers(Mark5bSamples)
 
 
 def _layout(path: Path, overrides: HeaderOverrides) -> tuple[int, int, int]:

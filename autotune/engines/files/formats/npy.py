@@ -13,7 +13,7 @@ from .. import checks
 from ..flat import FlatPiece, FlatSamples
 from ..interleaved_bytes import Layout
 from ..numbers import Numbers, numbers_of
-from ..reading import Bytes, HeaderOverrides, Tell, refuse, start_of, tell_coarse
+from ..reading import Bytes, HeaderOverrides, Tell, closed_on_error, refuse, start_of, tell_coarse
 from .interface import SAMPLES
 
 suffixes, holds, help = (".npy",), SAMPLES, "an array of NumPy"
@@ -40,7 +40,7 @@ def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
         refuse(path, "an array has no sample rate: give sample_rate_hz with centre_frequency_hz or sync_time_unix")
     overrides.one_channel(path, 1)
     file = Bytes(path)
-    try:
+    with closed_on_error([file]):
         shape, is_fortran, dtype, begin = _header(file)
         numbers, is_complex = _numbers(path, dtype)
         n_pols, n = shape if len(shape) == 2 else (1, *shape)
@@ -49,9 +49,6 @@ def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
         row_bytes = n * layout.sample_bytes if n_pols == 2 and not is_together else 0
         info = overrides.over(SampleInfo(layout.sample_bits, n_pols, overrides.sample_rate_hz or 1.0, 1))
         source = FlatSamples(file, info, layout, [FlatPiece(begin, 0, n)], tell, row_bytes)
-    except BaseException:
-        file.close()
-        raise
     tell_coarse(path, info, None if overrides.sync_time_unix is None else start_of(overrides.sync_time_unix), tell)
     return source
 

@@ -16,7 +16,6 @@ have their final places from the start, so a file that is still being written, o
 last row goes, which is written last.
 """
 
-import os
 import tomllib
 from collections.abc import Sequence
 from dataclasses import fields
@@ -31,18 +30,11 @@ from ....core.files import write_whole
 from ...streams.samples import COMPLEX_BITS, SampleInfo
 from ...streams.times import stored_time
 from .. import checks
+from ..appended_file import put
 from ..flat import FlatPiece, FlatSamples
 from ..interleaved_bytes import Layout, PackedLayout
 from ..numbers import INT8, TYPES, numbers_of
-from ..reading import (
-    Bytes,
-    HeaderOverrides,
-    Tell,
-    refuse,
-    refuse_existing,
-    start_of,
-    tell_coarse,
-)
+from ..reading import Bytes, HeaderOverrides, Tell, closed_on_error, refuse, refuse_existing, start_of, tell_coarse
 from ..statements import contradicted
 from ..toml import checked, read_toml, written
 from ..turned import LOWER, SIDEBANDS
@@ -94,7 +86,7 @@ def _source(header: Path, content: dict[str, Any], overrides: HeaderOverrides, t
         refuse(header, f"sample_type is {schema.value_text(content['sample_type'])}, must be {TYPES}")
     layout = Layout(1, n_pols, kind[1], 0, numbers=kind[0])
     file, missing, row_bytes = Bytes(header.with_name(content["file"])), content.get("missing", ()), 0
-    try:
+    with closed_on_error([file]):
         if bits is not None:
             layout = PackedLayout(1, 1, kind[1], 0, bits=bits)
             if n_samples is None and n_pols > 1:
@@ -111,9 +103,6 @@ def _source(header: Path, content: dict[str, Any], overrides: HeaderOverrides, t
             _check_length(header, content, file.size(), overrides, tell)
         source = FlatSamples(file, info, layout, [FlatPiece(0, 0, n_samples)], tell, row_bytes, missing=missing)
         _check_missing(header, missing, source.info)
-    except BaseException:
-        file.close()
-        raise
     source.falls = f"sideband={LOWER}" if content.get("sideband") == LOWER else ""
     return source
 
@@ -199,7 +188,7 @@ class RawFile:
             refuse(self.path, f"more than n_samples={self.info.n_samples} samples were written to it")
         try:
             for pol, row in enumerate(rows):  # the last row is written last, so the others are as long
-                self._put(row, pol * self._row_bytes + self._done)
+                put(self._file, row.data, pol * self._row_bytes + self._done)
         except OSError as error:
             n = self._done * 8 // self.info.sample_bits
             refuse(self.path, f"it cannot be written: {error.strerror}; the first {n} samples of each row are there")
@@ -207,12 +196,6 @@ class RawFile:
 
     def close(self) -> None:
         self._file.close()
-
-    def _put(self, row: np.ndarray, offset: int) -> None:
-        view = row.data
-        while view:
-            n = os.pwrite(self._file.fileno(), view, offset)
-            view, offset = view[n:], offset + n
 
 
 def header_text(file: str, info: SampleInfo, missing: Sequence[tuple[int, int, int]]) -> str:

@@ -23,7 +23,17 @@ from .. import checks
 from ..flat import FlatPiece, FlatSamples
 from ..interleaved_bytes import Layout
 from ..numbers import TYPES, numbers_of
-from ..reading import Bytes, HeaderOverrides, Start, Tell, refuse, start_of, tell_coarse
+from ..reading import (
+    Bytes,
+    HeaderOverrides,
+    Start,
+    Tell,
+    closed_on_error,
+    refuse,
+    start_of,
+    tell_coarse,
+    whole_content,
+)
 from ..toml import checked
 from .interface import SAMPLES
 
@@ -112,28 +122,16 @@ def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> FlatSamples:
     start = _start(path, captures, Fraction(rate), tell)
     if start is not None:
         info = replace(info, sync_time_unix=start.time)
-    file = Bytes(path.with_suffix(DATA))
-    try:
-        source = FlatSamples(
-            file, overrides.over(info), layout, pieces, tell, end=metadata.get("core:trailing_bytes", 0)
-        )
-    except BaseException:
-        file.close()
-        raise
+    file, end = Bytes(path.with_suffix(DATA)), metadata.get("core:trailing_bytes", 0)
+    with closed_on_error([file]):
+        source = FlatSamples(file, overrides.over(info), layout, pieces, tell, end=end)
     tell_coarse(path, info, start if overrides.sync_time_unix is None else start_of(overrides.sync_time_unix), tell)
     return source
 
 
 def _parsed(path: Path) -> object:
-    file = Bytes(path)
     try:
-        data = file.take(0, MOST_META + 1).tobytes()
-    finally:
-        file.close()
-    if len(data) > MOST_META:
-        refuse(path, f"it is longer than {MOST_META} bytes, the most for such a file")
-    try:
-        return schema.parse(data)
+        return schema.parse(whole_content(path, MOST_META))
     except schema.Unsound as error:
         refuse(path, str(error))
 

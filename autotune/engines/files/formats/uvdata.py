@@ -17,7 +17,7 @@ import gc
 import shutil
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout
 from fractions import Fraction
 from functools import partial
 from io import StringIO
@@ -100,8 +100,8 @@ def convert(source: str | Path, target: str | Path) -> None:
     Raises:
         UsageError: as ``UvData`` does, and when the target cannot be written, or the source has no dump.
     """
-    dumps, target = VisibilityDumps(source), Path(target)
-    try:
+    target = Path(target)
+    with closing(VisibilityDumps(source)) as dumps:
         _must_be_possible(target, dumps.info)
         times = dumps.timestamps()
         if not len(times):
@@ -118,8 +118,6 @@ def convert(source: str | Path, target: str | Path) -> None:
         finally:
             _remove(part)
             _remove(_later(part))
-    finally:
-        dumps.close()
 
 
 def _parts(dumps: VisibilityDumps, times: np.ndarray) -> Iterator[tuple[slice, list[Dump]]]:
@@ -156,7 +154,8 @@ def _write_ms(dumps: VisibilityDumps, times: np.ndarray, path: Path) -> None:
     from casacore.tables import table
 
     writable = partial(table, readonly=False, ack=False)
-    scans, later, zenith = _scans(dumps.info, times), _later(path), None
+    later, zenith = _later(path), None
+    scans = 1 + np.cumsum(np.diff(times, prepend=times[:1]) > dumps.info.dump_samples)  # one begins after a gap
     for here, some in _parts(dumps, times):
         observation = _metadata(dumps.info, times[here])
         observation.scan_number_array = np.repeat(scans[here], dumps.info.n_baselines)
@@ -183,11 +182,6 @@ def _write_ms(dumps: VisibilityDumps, times: np.ndarray, path: Path) -> None:
 def _later(path: Path) -> Path:
     """Returns the path of a later part of a Measurement Set, which is removed."""
     return path.with_name(f"{path.name}.later")
-
-
-def _scans(info: VisibilityInfo, times: np.ndarray) -> np.ndarray:
-    """Returns the number of each dump's scan, from 1 on: int [n_dumps]. A scan begins after a gap."""
-    return 1 + np.cumsum(np.diff(times, prepend=times[:1]) > info.dump_samples)
 
 
 def _arrays(info: VisibilityInfo, dumps: list[Dump]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -5,7 +5,6 @@ A 1-bit sample becomes a 2-bit sample with the levels -1 and 1, and a 2-bit samp
 recordings of several stations from one half-year share their zero.
 """
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +15,7 @@ from ...streams.samples import COMPLEX_BITS, SampleInfo
 from .. import checks
 from ..frame_numbers import ANY_NUMBER, counted_frames
 from ..frame_reader import FrameReader
-from ..joined_bytes import opened_as
+from ..joined_bytes import readers
 from ..packing import pack_samples
 from ..reading import (
     Bytes,
@@ -65,25 +64,14 @@ def recognises(file: Bytes) -> bool:
     return file.path.suffix in suffixes or is_vdif(file)
 
 
-def read(path: Path, overrides: HeaderOverrides, tell: Tell) -> "VdifSamples":
-    """Opens a file.
-
-    Raises:
-        UsageError: when its first frames are wrong, or lack a needed field that is not given.
-    """
-    return read_joined([path], overrides, tell)
-
-
-def read_joined(paths: Sequence[Path], overrides: HeaderOverrides, tell: Tell) -> "VdifSamples":
-    """Opens files whose frames follow each other as in one file. Raises UsageError as ``read`` does."""
-    return opened_as(VdifSamples, paths, overrides, tell)
-
-
 class VdifSamples(FramedSource):
     """A source of the samples of one or two threads, or of one or two channels of one thread. A packet is a frame.
 
     A frame that ``FrameReader`` finds damaged counts as missing, and so does one whose header marks its data as
     invalid.
+
+    Raises:
+        UsageError: when its first frames are wrong, or lack a needed field that is not given.
     """
 
     def __init__(self, file: Bytes, overrides: HeaderOverrides, tell: Tell) -> None:
@@ -166,6 +154,9 @@ class VdifSamples(FramedSource):
             cut_off(self._file, "in the middle of its first frame")
         frames.choose(threads, len(present), per_second)
         return threads
+
+
+read, read_joined = readers(VdifSamples)
 
 
 def _n_samples(path: Path, frame: Frame) -> int:

@@ -4,7 +4,6 @@ A heap is one or more frames; a missing heap has none. Frames are numbered withi
 whole number of spectra, and the first must begin with the second. VDIF states no frequencies.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -29,14 +28,6 @@ SYNC = 0xACABFEED  # the sync word of extended data version 1
 ELSE = "name the file x.raw (GUPPI RAW) or x.h5 instead"
 
 
-@dataclass(frozen=True)
-class Timing:
-    """The division of a stream of spectra into frames."""
-
-    n_spectra: int  # spectra in a frame
-    per_second: int  # frames in a second
-
-
 def write(path: Path, info: VoltageInfo, tell: Tell) -> "VdifVoltages":
     """Makes a new file.
 
@@ -44,7 +35,7 @@ def write(path: Path, info: VoltageInfo, tell: Tell) -> "VdifVoltages":
         UsageError: when it exists or cannot be made, or VDIF cannot hold such voltages or their times. The text says
             what it could hold.
     """
-    timing = timing_of(path, info)
+    division = frames_of(path, info)
     if info.centre_frequency_hz is not None:
         tell(one_line(f"{path}: VDIF has no frequencies: it lacks centre_frequency_hz={info.centre_frequency_hz:g}"))
     rate = Fraction(info.samples.sample_rate_hz) / info.step
@@ -52,11 +43,11 @@ def write(path: Path, info: VoltageInfo, tell: Tell) -> "VdifVoltages":
         tell(one_line(f"{path}: VDIF states rates in kHz: give sample_rate_hz={float(rate):.0f} to its readers"))
     if len(name := info.samples.antenna) > 2:
         tell(one_line(f"{path}: VDIF has two letters for an antenna: it says {name[:2]}, not {name}"))
-    return VdifVoltages(path, info, timing)
+    return VdifVoltages(path, info, *division)
 
 
-def timing_of(path: Path, info: VoltageInfo) -> Timing:
-    """Returns the frames of voltages.
+def frames_of(path: Path, info: VoltageInfo) -> tuple[int, int]:
+    """Returns the spectra in a frame, and the frames in a second.
 
     Raises:
         UsageError: when the number of channels is not a power of two, or no frames of whole bytes have exact times.
@@ -84,14 +75,15 @@ def timing_of(path: Path, info: VoltageInfo) -> Timing:
             why = f"heap of {info.spectra_per_heap} spectra does not divide into frames that fill a second"
         refuse(path, f"a {why}: {ELSE}")
     n = max((n for n in fits if n * spectrum + HEADER_BYTES <= USUAL_BYTES), default=fits[0])
-    return Timing(n, int(rate / n))
+    return n, int(rate / n)
 
 
 class VdifVoltages:
     """A sink of voltages: a VDIF file, which can be read while it grows."""
 
-    def __init__(self, path: Path, info: VoltageInfo, timing: Timing) -> None:
-        self.info, self._timing, self._file = info, timing, AppendedFile(path)
+    def __init__(self, path: Path, info: VoltageInfo, n_spectra: int, per_second: int) -> None:
+        self.info, self._n_spectra, self._per_second = info, n_spectra, per_second
+        self._file = AppendedFile(path)
         self._words = np.zeros(8, np.uint32)  # the words of all headers, without times and threads
         self._zero: Fraction | None = None  # time of the stream's zero, in frames since the epoch
 
@@ -101,7 +93,7 @@ class VdifVoltages:
         Raises:
             UsageError: when they cannot be stored, or VDIF cannot express their time.
         """
-        frame_samples = self._timing.n_spectra * self.info.step
+        frame_samples = self._n_spectra * self.info.step
         for time, heap in zip(timestamps.tolist(), voltages, strict=True):
             if self._zero is None:
                 self._zero = self._begin(time)
@@ -126,13 +118,13 @@ class VdifVoltages:
         date = datetime.fromtimestamp(int(begins // 1), UTC)
         epoch = 2 * (date.year - 2000) + (date.month > 6)
         self._words[1] = epoch << 24
-        self._words[2] = (HEADER_BYTES + self._timing.n_spectra * spectrum) // 8
+        self._words[2] = (HEADER_BYTES + self._n_spectra * spectrum) // 8
         self._words[2] |= (self.info.n_channels.bit_length() - 1) << 24 | 1 << 29  # version 1 of VDIF
         self._words[3] = _station(samples.antenna) | (self.info.bits - 1) << 26 | 1 << 31
         if _is_said(rate):
             self._words[4:6] = int(rate / 1000) | 1 << 24, SYNC
         epoch_s = int(datetime(date.year, 7 if date.month > 6 else 1, 1, tzinfo=UTC).timestamp())
-        return (samples.sync_time_unix - epoch_s) * self._timing.per_second
+        return (samples.sync_time_unix - epoch_s) * self._per_second
 
     def _frames(self, slot: int, heap: np.ndarray) -> np.ndarray:
         """Returns a heap's frames, the first with the time ``slot``: uint8 [n_frames, n_pols, n_bytes]."""
@@ -141,9 +133,9 @@ class VdifVoltages:
         if info.bits == 4 and info.nibbles != REAL_LOW:
             raw = nibbles_changed(raw)
         raw = raw ^ np.uint8(0x80 if info.bits == 8 else 0x88)  # offset binary
-        n = info.spectra_per_heap // self._timing.n_spectra
-        payload = raw.transpose(1, 2, 0, 3).reshape(n, self._timing.n_spectra, n_pols, -1).swapaxes(1, 2)
-        seconds, numbers = np.divmod(slot + np.arange(n), self._timing.per_second)
+        n = info.spectra_per_heap // self._n_spectra
+        payload = raw.transpose(1, 2, 0, 3).reshape(n, self._n_spectra, n_pols, -1).swapaxes(1, 2)
+        seconds, numbers = np.divmod(slot + np.arange(n), self._per_second)
         words = np.tile(self._words, (n, n_pols, 1))
         words[..., 0] = seconds[:, np.newaxis]
         words[..., 1] |= numbers[:, np.newaxis].astype(np.uint32)
