@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from ..core.definition import AnyKernel
@@ -57,10 +57,7 @@ def recorded_experiences(sweeps: Iterable[SweepRecord], named: Mapping[str, AnyK
 def _experience(
     kernel: AnyKernel, sweeps: Sequence[SweepRecord], tell: Callable[[str], None], alone: bool
 ) -> Experience | None:
-    """Returns what sweeps teach, kept under a digest of all that it follows from; None if no problem is possible.
-
-    ``alone``: it learns in this process; else in one of its own, beside others.
-    """
+    """Returns what sweeps teach, kept under a digest of all that it follows from; None if no problem is possible."""
     code = (*sorted(Path(learning.__file__).parent.glob("*.py")), Path(bounds.__file__), Path(__file__))
     texts = [path.read_bytes() for path in (*kernel.source_paths, *code)]
     times = sorted(repr((one.identity, one.device, sorted(map(repr, one.median_s.items())))) for one in sweeps)
@@ -82,15 +79,9 @@ def _experience(
 
 
 def _learnt_beside(kernel: str, problems: Sequence[MeasuredProblem]) -> Experience:
-    child = Child("autotune-learn", _begin, kernel)
-    try:
+    with ExitStack() as stack:
+        stack.callback((child := Child("autotune-learn", load_kernel, kernel)).stop)
         return child.call(_learnt, (kernel, problems))
-    finally:
-        child.stop()
-
-
-def _begin(kernel: str) -> None:
-    load_kernel(kernel)
 
 
 def _learnt(kernel: str, problems: Sequence[MeasuredProblem]) -> Experience:

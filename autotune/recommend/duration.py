@@ -59,27 +59,16 @@ THREADS = 256  # threads that keep a multiprocessor busy: two warps for each of 
 N_MULTIPROCESSORS, CLOCK_HZ = 100, 1.5e9  # assumed where a record lacks them
 
 
-@dataclass(frozen=True)
-class Floor:
-    """The seconds for bytes, and for operations, on the multiprocessors that have a block."""
-
-    of_bytes: float
-    of_operations: float
-
-    @property
-    def seconds(self) -> float:
-        """Returns the sum of both and the latency of a launch."""
-        return self.of_bytes + self.of_operations + LATENCY_S
-
-
 def bytes_per_s(device: Device) -> float | None:
     """Returns the nominal rate of the device's memory; None for an unknown model."""
     words = set(device.name.replace("-", " ").split())
     return next((rate for model, rate in MEMORY.items() if words.issuperset(model)), None)
 
 
-def floor_of(kernel: Kernel[Problem], problem: Problem, device: Device, memory: float) -> Floor:
-    """Returns the floor of a launch; ``memory``: bytes per second.
+def floor_of(kernel: Kernel[Problem], problem: Problem, device: Device, memory: float) -> tuple[float, float]:
+    """Returns the floor of a launch in seconds, and its time for bytes over that for operations.
+
+    ``memory``: bytes per second.
 
     A block runs on one multiprocessor: if the kernel's default config has fewer blocks than the device has
     multiprocessors, or few threads, only a share of the device is busy.
@@ -88,7 +77,8 @@ def floor_of(kernel: Kernel[Problem], problem: Problem, device: Device, memory: 
     steps = kernel.launch(problem, kernel.default_config(problem, device)).steps
     share = max(min(1.0, prod(step.grid) / n * min(1.0, prod(step.block) / THREADS)) for step in steps)
     rate = OPERATIONS.get(device.arch, USUAL)[work.unit] * n * (device.max_clock_hz or CLOCK_HZ)
-    return Floor(work.bytes / memory / share, work.flops / rate / share)
+    of_bytes, of_operations = work.bytes / memory / share, work.flops / rate / share
+    return of_bytes + of_operations + LATENCY_S, of_bytes / max(of_operations, 1e-12)
 
 
 @dataclass(frozen=True)
@@ -104,11 +94,12 @@ class ExpectedTime:
 
 @dataclass(frozen=True, eq=False)
 class _Timed:
-    """A problem's fields, and the floor and the time of its launch on the device of that name."""
+    """A problem's fields, and the floor, what bounds it and the time of its launch on the device of that name."""
 
     fields: Mapping[str, object]
     device: str
-    floor: Floor
+    floor: float
+    bytes_over_operations: float
     seconds: float
 
 
@@ -138,7 +129,7 @@ class Durations:
             others = [one for one in self._timed if one not in same]
             return ExpectedTime(self._predicted(asked, others), EXPECTED) if others else None
         here = (ExpectedTime(one.seconds, HERE) for one in same if one.device == device.name)
-        scaled = asked.floor.seconds * geometric_mean(one.seconds / one.floor.seconds for one in same)
+        scaled = asked.floor * geometric_mean(one.seconds / one.floor for one in same)
         return next(here, ExpectedTime(scaled, ELSEWHERE))
 
     @cached_property
@@ -151,7 +142,7 @@ class Durations:
 
     def _at(self, problem: Problem, device: Device, seconds: float = nan) -> _Timed:
         floor = floor_of(self._kernel, problem, device, bytes_per_s(device) or self._usual_memory)
-        return _Timed(named_fields(problem), device.name, floor, seconds)
+        return _Timed(named_fields(problem), device.name, *floor, seconds)
 
     @cached_property
     def _hyper(self) -> Hyperparameters:
@@ -165,7 +156,7 @@ class Durations:
         columns, groups = _columns([*others, asked])
         values, mean, deviation = _standardized(others)
         posterior = Posterior(columns, groups, self._hyper, range(len(others)), np.array([len(others)]))
-        return asked.floor.seconds * exp(mean + deviation * float(posterior.mean(values)[0]))
+        return asked.floor * exp(mean + deviation * float(posterior.mean(values)[0]))
 
 
 def _columns(problems: Sequence[_Timed]) -> tuple[np.ndarray, np.ndarray]:
@@ -175,8 +166,8 @@ def _columns(problems: Sequence[_Timed]) -> tuple[np.ndarray, np.ndarray]:
     """
     names = dict.fromkeys(name for one in problems for name in one.fields)
     given = [[one.fields.get(name) for one in problems] for name in names]
-    given.append([one.floor.seconds for one in problems])
-    given.append([one.floor.of_bytes / max(one.floor.of_operations, 1e-12) for one in problems])
+    given.append([one.floor for one in problems])
+    given.append([one.bytes_over_operations for one in problems])
     columns, groups = list[list[float]](), list[int]()
     for group, values in enumerate(given):
         own = [[octave(float(value)) for value in values if is_number(value)]]
@@ -190,6 +181,6 @@ def _columns(problems: Sequence[_Timed]) -> tuple[np.ndarray, np.ndarray]:
 
 def _standardized(timed: Sequence[_Timed]) -> tuple[np.ndarray, float, float]:
     """Returns log(time / floor) with zero mean and unit variance, the mean, and the standard deviation."""
-    values = np.array([log(one.seconds / one.floor.seconds) for one in timed])
+    values = np.array([log(one.seconds / one.floor) for one in timed])
     mean, deviation = float(values.mean()), max(float(values.std()), 0.05)
     return (values - mean) / deviation, mean, deviation

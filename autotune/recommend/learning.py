@@ -141,8 +141,7 @@ def _lost(one: _Learnt, predicted: np.ndarray, others: Sequence[MeasuredProblem]
 def _rows(where: str, tier: str, pairs: list[tuple[float, float]]) -> list[Loss]:
     """Returns the losses of choices in up to MOST_ROWS rows by what was predicted, in which no bound decreases.
 
-    log(LEAST + loss) is a line over log(predicted), by least squares, and what it leaves over has a median and a bound:
-    all choices of a tier tell it together, so that a row needs few of its own.
+    log(LEAST + loss) is a line over log(predicted), by least squares; what it leaves over has a median and a bound.
     """
     predicted, losses = np.array(sorted(pairs)).T
     x, y = np.log(np.maximum(predicted, LEAST)), np.log(LEAST + losses)

@@ -131,7 +131,7 @@ class Child:
         tries: number of processes that may die of one task.
     """
 
-    def __init__(self, name: str, initializer: Callable[..., None], *arguments: object, tries: int = 2) -> None:
+    def __init__(self, name: str, initializer: Callable[..., object], *arguments: object, tries: int = 2) -> None:
         self._name, self._initializer, self._arguments, self._tries = name, initializer, arguments, tries
         self._owner = os.getpid()
         self._turn = threading.Lock()  # the thread whose task is running has it

@@ -11,7 +11,18 @@ import pytest
 
 from autotune import Device
 from autotune.analysis.experiences import measured_problem
-from autotune.recommend.duration import ELSEWHERE, EXPECTED, HERE, LATENCY_S, MEMORY, Durations, bytes_per_s, floor_of
+from autotune.recommend.duration import (
+    CLOCK_HZ,
+    ELSEWHERE,
+    EXPECTED,
+    HERE,
+    LATENCY_S,
+    MEMORY,
+    OPERATIONS,
+    Durations,
+    bytes_per_s,
+    floor_of,
+)
 from autotune.recommend.experience import MeasuredProblem
 from autotune.records.record import read_sweeps
 from autotune.source.registry import load_kernel
@@ -44,11 +55,13 @@ SOME = [problem(n, c, r) for n, c, r in product((1, 2, 8, 32), (16, 256), (16, 6
 def test_floors_are_what_the_data_sheet_leaves() -> None:
     whole, few = problem(8, 1024, 64), problem(1, 1, 2)
     work = KERNEL.work(whole)
-    floor = floor_of(KERNEL, whole, H200, 4.8e12)
-    assert floor.of_bytes == pytest.approx(work.bytes / 4.8e12)
-    assert floor.seconds == floor.of_bytes + floor.of_operations + LATENCY_S
-    one_block = floor_of(KERNEL, few, H200, 4.8e12)
-    assert one_block.of_bytes == pytest.approx(2 * 132 * KERNEL.work(few).bytes / 4.8e12), "half of one is at work"
+    seconds, ratio = floor_of(KERNEL, whole, H200, 4.8e12)
+    assert seconds - LATENCY_S == pytest.approx(work.bytes / 4.8e12 * (1 + 1 / ratio))
+    of_operations = work.flops / (OPERATIONS["sm_90"][work.unit] * H200.n_multiprocessors * CLOCK_HZ)
+    assert ratio == pytest.approx(work.bytes / 4.8e12 / of_operations)
+    seconds, ratio = floor_of(KERNEL, few, H200, 4.8e12)
+    of_bytes = (seconds - LATENCY_S) / (1 + 1 / ratio)
+    assert of_bytes == pytest.approx(2 * 132 * KERNEL.work(few).bytes / 4.8e12), "half of one is at work"
     names = {"NVIDIA H200": 4.8e12, "NVIDIA H100 PCIe": 2e12, "NVIDIA A100-SXM4-80GB": 2.039e12, "NVIDIA L4": 0.3e12}
     assert {name: bytes_per_s(replace(H200, name=name)) for name in names} == names
     assert bytes_per_s(STRANGER) is None

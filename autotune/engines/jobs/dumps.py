@@ -1,4 +1,4 @@
-"""What ``correlate`` adds up, in calls and commands alike."""
+"""The settings of the dumps that ``correlate`` makes, in calls and commands alike."""
 
 from dataclasses import dataclass
 from typing import Annotated
