@@ -16,7 +16,7 @@ from drawing import KERNELS
 from autotune.analysis.experiences import measured_problem
 from autotune.cli.tables import print_table
 from autotune.recommend import learning
-from autotune.recommend.experience import together
+from autotune.recommend.experience import by_both
 from autotune.records.record import read_sweeps
 from autotune.source.registry import load_kernel
 
@@ -37,7 +37,7 @@ def main() -> None:
             by_rule, alone = (learning._fitted(others, n) for n in (len(columns.names), columns.n_plain))
             for one in filter(_is_deep, left_out):
                 times, without = [time for _, time in one.given.measured], alone(one.table[:, : columns.n_plain])
-                told = together(by_rule(one.table), without)
+                told = by_both(by_rule(one.table), without)
                 choices = {"both": int(told.argmin()), "alone": int(without.argmin())}
                 rule = [row for row, (config, _) in enumerate(one.given.measured) if config == one.rule]
                 for how, row in (*choices.items(), *(("rule", row) for row in rule)):

@@ -16,7 +16,7 @@ from ..core.units import percent
 from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST, PREDICTED
 from ..runtime.wisdom import Loss
 from .distance import SAME_DEVICE, kinship
-from .experience import Experience, together
+from .experience import Experience, by_both
 
 N_NEAREST = 8  # recorded problems whose winners are candidates
 N = 8  # candidates, unless the caller says so
@@ -112,4 +112,4 @@ def scores(
     rule = kernel.default_config(problem, device)
     table = experience.columns.table(kernel, problem, device, configs, rule)
     alone = experience.alone(table[:, : experience.columns.n_plain])
-    return together(experience.by_rule(table), alone), alone
+    return by_both(experience.by_rule(table), alone), alone

@@ -94,7 +94,7 @@ class Experience:
         return None
 
 
-def together(by_rule: np.ndarray, alone: np.ndarray) -> np.ndarray:
+def by_both(by_rule: np.ndarray, alone: np.ndarray) -> np.ndarray:
     """Returns log(time / best) by both sets of trees: their mean errs less than either."""
     mean: np.ndarray = (by_rule + alone) / 2
     return mean

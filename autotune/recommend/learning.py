@@ -21,7 +21,7 @@ from ..runtime.bounds import LOSS_AFTER, loss_after
 from ..runtime.lookup import ARCHITECTURE, DEFAULT, NEAREST, PREDICTED
 from ..runtime.wisdom import Loss
 from .distance import SAME_ARCHITECTURE, SAME_DEVICE, apart, kinship
-from .experience import Experience, MeasuredProblem, together
+from .experience import Experience, MeasuredProblem, by_both
 from .model_columns import ModelColumns
 from .occupancy import occupancy
 from .trees import Trees
@@ -61,7 +61,7 @@ def with_losses(kernel: Kernel[Any], problems: Iterable[MeasuredProblem]) -> Exp
     lost = defaultdict[tuple[str, str], list[tuple[float, float]]](list)
     for where, others, left_out in _left_out(prepared):
         table = np.vstack([one.table for one in left_out])
-        everything = together(*(_fitted(others, n)(table[:, :n]) for n in (len(columns.names), columns.n_plain)))
+        everything = by_both(*(_fitted(others, n)(table[:, :n]) for n in (len(columns.names), columns.n_plain)))
         ends = np.cumsum([len(one.table) for one in left_out])
         for one, predictions in zip(left_out, np.split(everything, ends[:-1]), strict=True):
             for tier, predicted, loss in _lost(one, predictions, [other.given for other in others]):

@@ -4,7 +4,7 @@ Candidates are compiled ahead. When the device is free, the search chooses among
 every outcome at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ..core.config import Config
@@ -71,6 +71,10 @@ class CompilesAhead(Generic[C]):
         self.n_left -= 1
         self._n_added = 0
         return chosen
+
+    def observe(self, config: Config, values: Sequence[float] | None, attributes: Mapping[str, object] = {}) -> None:
+        """Passes the outcome of a config to ``Search.observe``."""
+        self._search.observe(config, values, attributes)
 
     def cancel(self) -> None:
         """Cancels all outstanding configs."""

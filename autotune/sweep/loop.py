@@ -66,7 +66,7 @@ def run_trials(
         trial = log.add(trial)
         if recorded is not None:
             recorded(trial)
-        search.observe(trial.config, *outcome_of(trial, objectives))
+        ahead.observe(trial.config, *outcome_of(trial, objectives))
         progress.trial(trial, len(log.trials), objectives.best(log.trials))
     ahead.cancel()
     return oracle

@@ -58,7 +58,7 @@ sample_bits = check(
     lambda value: type(value) is int and (2 <= value <= 16 or value == COMPLEX_BITS),
     f"2 to 16, or {COMPLEX_BITS} for complex float32",
 )
-voltage_bits = check(lambda value: type(value) is int and value in (4, 8), "4 or 8")  # of a real or imaginary part
+voltage_bits = check(lambda value: type(value) is int and value in (4, 8), "4 or 8")  # each part of a voltage has them
 beside = check(
     lambda value: bool(schema.as_word(value)) and Path(value).name == value,
     "the name of a file in the header's folder",
@@ -87,7 +87,7 @@ class HeaderField:
     parse: Callable[[str], Any] = str
 
 
-SAMPLES: Mapping[str, HeaderField] = {  # of ``SampleInfo``
+SAMPLES: Mapping[str, HeaderField] = {  # ``SampleInfo`` has these
     "sample_bits": HeaderField("", sample_bits),
     "n_pols": HeaderField("", integer(1, 2)),
     "n_samples": HeaderField("", integer(0, MOST_TIME)),
