@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from multiprocessing import current_process
 from pathlib import Path
 
 from ..core.definition import AnyKernel
@@ -20,6 +21,8 @@ from ..system.cache import cache_dir
 from ..system.installation import VERSION
 from ..system.processes import Child, n_cpus
 
+Tell = Callable[[str], None]
+
 
 def measured_problem(sweep: SweepRecord) -> MeasuredProblem:
     """Returns the measured times of a sweep, which must have some."""
@@ -28,7 +31,7 @@ def measured_problem(sweep: SweepRecord) -> MeasuredProblem:
 
 
 def experiences(
-    sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKernel], tell: Callable[[str], None] = lambda line: None
+    sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKernel], tell: Tell = lambda line: None
 ) -> dict[str, Experience]:
     """Returns the experience, with losses, that the sweeps give for each kernel; none for one without a measurement.
 
@@ -36,8 +39,9 @@ def experiences(
     """
     own = {name: [sweep for sweep in sweeps if sweep.kernel == name and sweep.median_s] for name in kernels}
     work = [(kernels[name], some) for name, some in own.items() if some]
+    alone = len(work) == 1 or current_process().daemon  # one of these starts no process
     with ThreadPoolExecutor(min(n_cpus(), len(work)) or 1) as pool:
-        found = list(pool.map(lambda each: _experience(each[0], each[1], tell, len(work) == 1), work))
+        found = list(pool.map(lambda each: _experience(each[0], each[1], tell, alone), work))
     return {one.kernel: one for one in found if one is not None}
 
 
@@ -54,9 +58,7 @@ def recorded_experiences(sweeps: Iterable[SweepRecord], named: Mapping[str, AnyK
     return experiences(valid, kernels)
 
 
-def _experience(
-    kernel: AnyKernel, sweeps: Sequence[SweepRecord], tell: Callable[[str], None], alone: bool
-) -> Experience | None:
+def _experience(kernel: AnyKernel, sweeps: Sequence[SweepRecord], tell: Tell, alone: bool) -> Experience | None:
     """Returns what sweeps teach, kept under a digest of all that it follows from; None if no problem is possible."""
     code = (*sorted(Path(learning.__file__).parent.glob("*.py")), Path(bounds.__file__), Path(__file__))
     texts = [path.read_bytes() for path in (*kernel.source_paths, *code)]
@@ -79,9 +81,11 @@ def _experience(
 
 
 def _learnt_beside(kernel: str, problems: Sequence[MeasuredProblem]) -> Experience:
-    with ExitStack() as stack:
-        stack.callback((child := Child("autotune-learn", load_kernel, kernel)).stop)
+    child = Child("autotune-learn", load_kernel, kernel)
+    try:
         return child.call(_learnt, (kernel, problems))
+    finally:
+        child.stop()
 
 
 def _learnt(kernel: str, problems: Sequence[MeasuredProblem]) -> Experience:

@@ -92,7 +92,8 @@ def candidates(
 
     like, unlike, nearest = learned(both, ""), learned(alone, " without the kernel's rule"), winners()
     firsts = [one for one in (told(rule, DEFAULT, RULE), next(nearest, None), next(like, None)) if one is not None]
-    most = min(one.predicted for one in firsts) + DOUBT  # equal ones stay: the rule, what was measured, what was learnt
+    most = min(one.predicted for one in firsts) + DOUBT
+    # Equal bounds leave the rule before what was measured, and this before what was learnt.
     firsts.sort(key=lambda one: (one.tier in (NEAREST, ARCHITECTURE) and one.predicted > most, one.bound))
     found: dict[Config, Candidate] = {}
     for one in chain(firsts, chain.from_iterable(zip_longest(unlike, like, nearest))):

@@ -147,10 +147,9 @@ def _rows(where: str, tier: str, pairs: list[tuple[float, float]]) -> list[Loss]
     x, y = np.log(np.maximum(predicted, LEAST)), np.log(LEAST + losses)
     away = x - x.mean()
     place = ceil(COVERAGE * (len(y) + 1)) - 1  # nine of ten further ones of the same distribution do not exceed it
-    is_proven = place < len(y)
-    slope = min(1.0, max(0.0, float(away @ y) / max(LEAST, float(away @ away)))) if is_proven else 0.0
+    slope = min(1.0, max(0.0, float(away @ y) / max(LEAST, float(away @ away)))) if place < len(y) else 0.0
     left = np.sort(y - slope * x)
-    least = 0.0 if is_proven else OF_OTHER_KERNELS
+    least = 0.0 if place < len(y) else OF_OTHER_KERNELS
     found = []
     for part in np.array_split(predicted, max(1, min(MOST_ROWS, len(left) // BIN))):
         at = slope * log(max(LEAST, median(part)))

@@ -208,11 +208,7 @@ def _text(kernel: Kernel[Problem], problem: Problem, config: Config) -> tuple[st
 
 
 def _built(kernel: Kernel[Problem], launch: Launch, source: str, device: Device) -> tuple[str, bool]:
-    """Compiles a source. Returns the compiler's figures in words, and whether it spills many registers.
-
-    Raises:
-        UsageError: when the source does not compile, or needs more shared memory than the device has.
-    """
+    """Returns the compiler's figures in words, and if many registers spill. Raises UsageError if it cannot run."""
     if device.kind != "cuda":
         return f"not compiled for {device.name}", False
     if nvrtc.available() is not None:
