@@ -1,7 +1,7 @@
 """Experience with kernels from recorded sweeps. Measuring its losses takes seconds, so the user's cache keeps it."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import current_process
@@ -16,12 +16,11 @@ from ..recommend import learning
 from ..recommend.experience import Experience, MeasuredProblem, as_json, read_experience
 from ..records.record import SweepRecord
 from ..runtime import bounds
+from ..runtime.tune_once import TellLine
 from ..source.registry import kernel_reference, load_kernel, recorded_kernel
 from ..system.cache import cache_dir
 from ..system.installation import VERSION
 from ..system.processes import Child, n_cpus
-
-Tell = Callable[[str], None]
 
 
 def measured_problem(sweep: SweepRecord) -> MeasuredProblem:
@@ -31,7 +30,7 @@ def measured_problem(sweep: SweepRecord) -> MeasuredProblem:
 
 
 def experiences(
-    sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKernel], tell: Tell = lambda line: None
+    sweeps: Sequence[SweepRecord], kernels: Mapping[str, AnyKernel], tell: TellLine = lambda line: None
 ) -> dict[str, Experience]:
     """Returns the experience, with losses, that the sweeps give for each kernel; none for one without a measurement.
 
@@ -58,7 +57,7 @@ def recorded_experiences(sweeps: Iterable[SweepRecord], named: Mapping[str, AnyK
     return experiences(valid, kernels)
 
 
-def _experience(kernel: AnyKernel, sweeps: Sequence[SweepRecord], tell: Tell, alone: bool) -> Experience | None:
+def _experience(kernel: AnyKernel, sweeps: Sequence[SweepRecord], tell: TellLine, alone: bool) -> Experience | None:
     """Returns what sweeps teach, kept under a digest of all that it follows from; None if no problem is possible."""
     code = (*sorted(Path(learning.__file__).parent.glob("*.py")), Path(bounds.__file__), Path(__file__))
     texts = [path.read_bytes() for path in (*kernel.source_paths, *code)]
