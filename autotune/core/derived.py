@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from .config import Value
 from .errors import UsageError
-from .problem import Problem, replaced
+from .problem import Problem, replaced, replacements
 from .space import Space
 
 P = TypeVar("P", bound=Problem)
@@ -178,7 +178,8 @@ def _least(problem: P, names: Sequence[str], grid_at: Callable[[P], Grid], shape
 @lru_cache(maxsize=256)  # it is the same for all configs, and a class may refuse hundreds of sizes
 def _first_size(problem: Problem, name: str) -> int:
     """Returns the first size that the problem's class accepts; MOST_LEAST if there is none below."""
-    return next((size for size in range(1, MOST_LEAST) if replaced(problem, {name: size}) is not None), MOST_LEAST)
+    tried = enumerate(replacements(problem, name, range(1, MOST_LEAST)), 1)
+    return next((size for size, at in tried if at is not None), MOST_LEAST)
 
 
 def _n_elements(at: P, grid_at: Callable[[P], Grid], shapes_at: Callable[[P], Shapes]) -> float:

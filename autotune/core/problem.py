@@ -1,6 +1,6 @@
 """The problem of a kernel, which is any frozen dataclass; its fields by kind, and as text."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field, fields, replace
 from math import log
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -48,6 +48,9 @@ def named_fields(problem: Problem) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in added or value != added[name]}
 
 
+REFUSALS = (TypeError, ValueError, ArithmeticError, UsageError)  # a problem's class refuses values by these
+
+
 def baked_values(problem: Problem) -> dict[str, object]:
     """Returns the baked fields among ``named_fields``."""
     runtime = runtime_fields(type(problem))
@@ -63,8 +66,18 @@ def replaced(problem: P, values: Mapping[str, object]) -> P | None:
     """Returns the problem with these values, or None if its class refuses them."""
     try:
         return replace(problem, **values)
-    except (TypeError, ValueError, ArithmeticError, UsageError):
+    except REFUSALS:
         return None
+
+
+def replacements(problem: P, name: str, values: Iterable[object]) -> Iterator[P | None]:
+    """Yields ``replaced`` for each value of a field. Its class may refuse thousands, so the others are read once."""
+    kind, given = type(problem), {each.name: getattr(problem, each.name) for each in fields(problem) if each.init}
+    for value in values:
+        try:
+            yield kind(**{**given, name: value})
+        except REFUSALS:
+            yield None
 
 
 def distance(a: Mapping[str, Any], b: Mapping[str, Any]) -> float:
