@@ -161,7 +161,7 @@ def _verify_record(
                     note(f"  {folder.path.name} {found.trial.config}: {found.failure}")
     except (UsageError, MemoryError) as error:
         counts["left"] = 1
-        note(f"left {folder.path}: {error}")
+        note(f"left {folder.path}: {str(error) or 'out of memory'}")
         if isinstance(error, MemoryError):
             bench.worker.release()  # the next sweep has what this one kept
     return counts

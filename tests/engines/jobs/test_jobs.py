@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ import pytest
 
 from autotune import UsageError
 from autotune.cli import program
+from autotune.engines import FXEngine, XEngine
 from autotune.engines.corrections.delays import DelayModel, Piece
 from autotune.engines.files.delay_file import write_delays
 from autotune.engines.files.formats.hdf5_visibilities import VisibilityDumps
 from autotune.engines.files.formats.hdf5_voltages import VoltageFiles
 from autotune.engines.files.formats.raw import RawFile
 from autotune.engines.files.packing import pack_samples
-from autotune.engines.jobs import Bands, Narrow, Running, channelise, correlate
+from autotune.engines.jobs import Bands, Dumps, Narrow, Running, channelise, correlate
 from autotune.engines.streams.in_memory import ArraySource
 from autotune.engines.streams.samples import SampleInfo
 
@@ -268,3 +270,12 @@ def test_what_is_no_input_is_refused() -> None:
     with pytest.raises(UsageError, match="one band is correlated at a time"):
         bands = Bands(C, 4, spectra_per_heap=HEAP, narrow=(NARROW,), with_whole=True)
         correlate(np.zeros((2, 2, N), np.int8), bands, accumulate=2, running=ON_HOST)
+
+
+@pytest.mark.parametrize("kind", [XEngine, FXEngine, Dumps])
+def test_the_old_name_of_accumulate_is_taken_with_a_line(kind: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(UsageError, match="accumulate is given twice"):
+        kind(batches_per_dump=2, accumulate=3)
+    with suppress(TypeError):  # engines need more than this
+        assert kind(batches_per_dump=2) == Dumps(accumulate=2)
+    assert "batches_per_dump is called accumulate now; the old name is taken until 0.4" in caplog.text
