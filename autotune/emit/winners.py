@@ -72,8 +72,19 @@ class KeptNames:
                 keep(self._path, json.dumps(self._names).encode(), {})
 
 
+class Valid(NamedTuple):
+    """The sweeps whose winners still hold, each winner by its sweep's path, the definitions by kernel, and why other
+    sweeps are left out.
+    """
+
+    sweeps: list[SweepRecord]
+    winners: dict[Path, MeasuredVariant]
+    definitions: dict[str, AnyKernel]
+    left_out: dict[Path, str]
+
+
 class Gathered(NamedTuple):
-    """The valid results: the wisdom, its sources by key, the definitions by kernel, and the sweeps."""
+    """The wisdom of valid results, its sources by key, the definitions by kernel, and the sweeps."""
 
     wisdom: Wisdom
     sources: dict[str, str]
@@ -81,31 +92,37 @@ class Gathered(NamedTuple):
     sweeps: tuple[SweepRecord, ...]
 
 
-def gather(paths: Iterable[Path], n_portfolio: int | None = None, kernels: Iterable[str | Path] = ()) -> Gathered:
-    """Returns the wisdom of all sweeps at or under ``paths``.
+def valid(paths: Iterable[Path], kernels: Iterable[str | Path] = ()) -> Valid:
+    """Returns the valid sweeps at or under ``paths``.
 
-    ``n_portfolio``: the largest number of configurations for each (kernel, device); None: every sweep's winner.
     ``kernels``: names or paths of definitions that are not installed.
-
-    Raises:
-        UsageError: when nothing can be emitted; the message gives the reasons.
     """
     named = named_kernels(kernels)
     sweeps, left_out = read_sweeps(paths)
-    definitions: dict[str, AnyKernel] = {}
-    winners: dict[Path, MeasuredVariant] = {}
-    fresh: list[SweepRecord] = []
+    found = Valid([], {}, {}, left_out)
     for as_recorded in sweeps:
         sweep = as_recorded
         try:
             kernel = recorded_kernel(sweep.about.content, named)
             sweep = as_recorded.of_space(kernel.space)
             assert sweep.winner is not None
-            winners[sweep.path] = of_definition(kernel, _rendered, sweep, kernel, sweep.winner)
-            definitions[kernel.name] = kernel
-            fresh.append(sweep)
+            found.winners[sweep.path] = of_definition(kernel, _rendered, sweep, kernel, sweep.winner)
+            found.definitions[kernel.name] = kernel
+            found.sweeps.append(sweep)
         except (UsageError, TrialFailure) as problem:
             left_out[sweep.path] = str(problem)
+    return found
+
+
+def gather(found: Valid, n_portfolio: int | None = None) -> Gathered:
+    """Returns the wisdom of valid sweeps.
+
+    ``n_portfolio``: the largest number of configurations for each (kernel, device); None: every sweep's winner.
+
+    Raises:
+        UsageError: when nothing can be emitted; the message gives the reasons.
+    """
+    fresh, winners, definitions, left_out = found
     chosen = {path: (one.variant.config, 0.0) for path, one in winners.items()}
     if n_portfolio is not None:
         chosen = _members(fresh, n_portfolio)

@@ -19,6 +19,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import Field, fields, replace
 from hashlib import sha256
 from pathlib import Path
@@ -35,7 +36,7 @@ from ..runtime.lookup import ASKED_BESIDE
 from ..runtime.wisdom import Wisdom
 from .rendered_ahead import rendered_ahead
 from .vendor import BROUGHT, ROOMS, definition_sources, room_sources, template_sources
-from .winners import gather
+from .winners import gather, valid
 
 DATE = re.compile("([0-9]{4})-([0-9]{2})-([0-9]{2})")  # the date at the start of a timestamp
 # names in the emitted module
@@ -69,8 +70,11 @@ def write_package(
         raise UsageError(f"{folder.name!r} cannot be imported; --out needs a folder named like a Python module: tuned")
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists and is not an emitted package (it has no {MARK}); choose another --out")
-    wisdom, sources, definitions, sweeps = gather([Path(path) for path in paths], portfolio, kernels)
-    known = experiences(sweeps, definitions, tell)
+    found = valid([Path(path) for path in paths], kernels)
+    with ThreadPoolExecutor(1) as beside:  # what learns works in processes of its own
+        learning = beside.submit(experiences, found.sweeps, found.definitions, tell)
+        wisdom, sources, definitions, _ = gather(found, portfolio)
+        known = learning.result()
     ahead, more = rendered_ahead(problems, known, definitions)
     wisdom = replace(wisdom, ahead=tuple(ahead))
     follows = {

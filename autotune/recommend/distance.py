@@ -1,7 +1,7 @@
 """Distances of problems and of devices, in octaves, and the numbers by which values enter them."""
 
 from collections.abc import Mapping
-from math import log2
+from math import fsum, log2
 from typing import TypeGuard
 
 from ..core.definition import Device
@@ -22,8 +22,8 @@ def octave(value: float) -> float:
 
 
 def apart(one: Mapping[str, object], other: Mapping[str, object]) -> float:
-    """Returns the distance of two problems in octaves: MISMATCH for two words, and for a field that one lacks."""
-    return sum(_apart(one.get(name), other.get(name)) for name in one.keys() | other.keys())
+    """Returns the distance of two problems in octaves, in any order of fields: MISMATCH for two words, or for one."""
+    return fsum(_apart(one.get(name), other.get(name)) for name in one.keys() | other.keys())
 
 
 def _apart(a: object, b: object) -> float:

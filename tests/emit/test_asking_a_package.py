@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from autotune import UsageError
-from autotune.emit.winners import gather
+from autotune.emit.winners import gather, valid
 from autotune.runtime.bounds import LOSS_AFTER
 from autotune.runtime.lookup import report_choice
 from autotune.runtime.wisdom import Wisdom
@@ -62,8 +62,8 @@ def test_two_definitions_of_one_name_cannot_share_a_package(tmp_path: Path) -> N
     record(tmp_path / "results", H200, MEDIANS)
     record(tmp_path / "results", H100, MEDIANS, definition=str(copy))
     with pytest.raises(UsageError, match=r"both define detect; name one of them"):
-        gather([tmp_path / "results"], kernels=[EXAMPLE, copy])
-    wisdom, _, kernels, _ = gather([tmp_path / "results"], kernels=[copy])
+        gather(valid([tmp_path / "results"], kernels=[EXAMPLE, copy]))
+    wisdom, _, kernels, _ = gather(valid([tmp_path / "results"], kernels=[copy]))
     assert (len(wisdom.entries), list(kernels)) == (2, ["detect"]), "both render as they were measured"
     assert kernels["detect"].source_path == copy
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from autotune import Config
-from autotune.emit.winners import gather
+from autotune.emit.winners import gather, valid
 from autotune.emit.writer import write_package
 from autotune.runtime.lookup import report_choice
 from autotune.runtime.wisdom import Entry, Wisdom
@@ -32,7 +32,7 @@ def of_size(wisdom: Wisdom) -> dict[int, Entry]:
 
 
 def test_portfolio_of_one_serves_all_and_states_its_regret(uneven: Path) -> None:
-    wisdom, sources, *_ = gather([uneven], 1, kernels=KERNELS)
+    wisdom, sources, *_ = gather(valid([uneven], kernels=KERNELS), 1)
     entries = of_size(wisdom)
     assert {entry.config for entry in entries.values()} == {TALL}
     assert [entries[n].regret for n in (1024, 4096, 16384)] == [0.02, 0.0, 0.05]
@@ -43,13 +43,13 @@ def test_portfolio_of_one_serves_all_and_states_its_regret(uneven: Path) -> None
 
 
 def test_portfolio_of_two_gives_each_size_its_better_member(uneven: Path) -> None:
-    entries = of_size(gather([uneven], 2, kernels=KERNELS)[0])
+    entries = of_size(gather(valid([uneven], kernels=KERNELS), 2)[0])
     assert [(entries[n].config, entries[n].regret) for n in (1024, 4096, 16384)] == [
         (TALL, 0.02), (TALL, 0.0), (DEFAULT, 0.0)
     ]  # fmt: skip
-    winners = of_size(gather([uneven], kernels=KERNELS)[0])
+    winners = of_size(gather(valid([uneven], kernels=KERNELS))[0])
     assert [winners[n].config for n in (1024, 4096, 16384)] == [WIDE, TALL, DEFAULT]
-    assert {n: e.config for n, e in of_size(gather([uneven], 9, kernels=KERNELS)[0]).items()} == {
+    assert {n: e.config for n, e in of_size(gather(valid([uneven], kernels=KERNELS), 9)[0]).items()} == {
         n: e.config for n, e in winners.items()
     }
 
@@ -60,7 +60,7 @@ def test_a_finalists_evidence_is_of_the_final_round(uneven: Path) -> None:
     trials = [unsealed(line) for line in (path / "trials.jsonl").read_text().splitlines()]
     finals = [{**trial, "median_s": 1.01 * trial["median_s"]} for trial in trials]
     (path / "verdict.json").write_text(json.dumps({**verdict, "default": finals[0], "finalists": finals}))
-    entry = of_size(gather([uneven], 1, kernels=KERNELS)[0])[1024]
+    entry = of_size(gather(valid([uneven], kernels=KERNELS), 1)[0])[1024]
     assert (entry.config, entry.regret) == (TALL, 0.02), "regrets are of the search"
     assert entry.evidence.median_s == pytest.approx(1.01 * 20.4e-6)
     assert entry.evidence.default_median_s == pytest.approx(1.01 * 30e-6)
@@ -70,7 +70,7 @@ def test_what_no_member_was_measured_at_is_left_out(uneven: Path, caplog: pytest
     record(uneven, H200, {Config(BLOCK_C=32, BLOCK_T=4, UNROLL=1): 1.0}, n_time=7, n_chan=64)
     record(uneven, H100, {DEFAULT: 2.0, WIDE: 1.0})  # another device has a portfolio of its own
     with caplog.at_level(logging.WARNING):
-        wisdom, sources, *_ = gather([uneven], 1, kernels=KERNELS)
+        wisdom, sources, *_ = gather(valid([uneven], kernels=KERNELS), 1)
     assert {(e.device.name, e.config) for e in wisdom.entries} == {(H200.name, TALL), (H100.name, WIDE)}
     assert "n_time=7,n_chan=64: none of the portfolio's 1 configurations was measured there" in caplog.text
     left = next(f for f in wisdom.fallbacks if f.baked == {"n_time": 7})
@@ -83,7 +83,7 @@ def test_a_member_that_renders_otherwise_now_is_left_out(uneven: Path, caplog: p
     tall = unsealed(lines[2])
     (path / "trials.jsonl").write_text("\n".join([*lines[:2], json.dumps({**tall, "key": "000000000000"})]) + "\n")
     with caplog.at_level(logging.WARNING):
-        assert sorted(of_size(gather([uneven], 1, kernels=KERNELS)[0])) == [1024, 4096]
+        assert sorted(of_size(gather(valid([uneven], kernels=KERNELS), 1)[0])) == [1024, 4096]
     assert "000000000000, which was measured, is now" in caplog.text
 
 

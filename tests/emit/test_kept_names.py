@@ -11,7 +11,7 @@ import pytest
 from autotune.core import definition
 from autotune.core.kept import keep
 from autotune.emit import winners
-from autotune.emit.winners import gather
+from autotune.emit.winners import gather, valid
 from autotune.records.checks_made import EDGE_SIZES, TIMED_SIZE
 
 from ..conftest import EXAMPLE
@@ -50,32 +50,32 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_a_second_emit_finds_no_names_again(results: Path, calls: "Counter[str]") -> None:
-    first = gather([results], kernels=KERNELS)
+    first = gather(valid([results], kernels=KERNELS))
     assert calls == {"drawn_sizes": 2, "call_order": 2}
     assert all(len(entry.evidence.verified_on) > 3 for entry in first.wisdom.entries)
     calls.clear()
-    assert gather([results], kernels=KERNELS).wisdom == first.wisdom and not calls
+    assert gather(valid([results], kernels=KERNELS)).wisdom == first.wisdom and not calls
 
 
 def test_only_a_changed_record_is_looked_at_again(results: Path, calls: "Counter[str]", tmp_path: Path) -> None:
-    old = gather([results], kernels=KERNELS).wisdom
+    old = gather(valid([results], kernels=KERNELS)).wisdom
     calls.clear()
     shutil.rmtree(results)
     record(results, H200, MEDIANS, n_time=100, **BY_RULE)
     record(results, H200, MEDIANS, n_time=200, **{**BY_RULE, "seed": 4})
-    new = gather([results], kernels=KERNELS).wisdom
+    new = gather(valid([results], kernels=KERNELS)).wisdom
     assert calls == {"drawn_sizes": 1}
     same = [a.evidence.verified_on == b.evidence.verified_on for a, b in zip(old.entries, new.entries, strict=True)]
     assert same == [True, False]
 
 
 def test_a_changed_definition_is_asked_again(results: Path, calls: "Counter[str]", tmp_path: Path) -> None:
-    old = gather([results], kernels=KERNELS).wisdom
+    old = gather(valid([results], kernels=KERNELS)).wisdom
     calls.clear()
     folder = shutil.copytree(Path(EXAMPLE).parent, tmp_path / "changed")
     with open(folder / Path(EXAMPLE).name, "a") as file:
         file.write("# another text\n")
-    new = gather([results], kernels=(str(folder / Path(EXAMPLE).name),)).wisdom
+    new = gather(valid([results], kernels=(str(folder / Path(EXAMPLE).name),))).wisdom
     assert calls == {"drawn_sizes": 2, "call_order": 2}
     assert new.entries == old.entries
 
@@ -84,7 +84,7 @@ def test_a_changed_definition_is_asked_again(results: Path, calls: "Counter[str]
 def test_a_file_that_is_damaged_or_of_others_is_ignored(
     results: Path, calls: "Counter[str]", names: Path, damage: str
 ) -> None:
-    old = gather([results], kernels=KERNELS).wisdom
+    old = gather(valid([results], kernels=KERNELS)).wisdom
     calls.clear()
     (path,) = names.glob("detect-*.names")
     if damage == "cut":
@@ -93,6 +93,6 @@ def test_a_file_that_is_damaged_or_of_others_is_ignored(
         path.chmod(0o666)
     else:
         keep(path, damage.encode(), {})
-    assert gather([results], kernels=KERNELS).wisdom == old
+    assert gather(valid([results], kernels=KERNELS)).wisdom == old
     assert calls == {"drawn_sizes": 2, "call_order": 2}
     assert len(json.loads(path.read_bytes())) == 4, "it is whole again"

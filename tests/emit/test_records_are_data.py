@@ -12,7 +12,7 @@ import pytest
 from recorded_spaces import read_space
 
 from autotune import UsageError
-from autotune.emit.winners import gather
+from autotune.emit.winners import gather, valid
 from autotune.emit.writer import _docstring, write_package
 from autotune.records.folder import SweepFolder
 from autotune.records.pack import pack
@@ -57,12 +57,12 @@ def test_an_installed_kernels_name_stands_for_it_alone(tmp_path: Path) -> None:
     path = record(tmp_path, H200, MEDIANS)
     rewrite_about(path, kernel="ddc", definition=str(tmp_path / "ddc.py"))
     with pytest.raises(UsageError, match=r"ddc was recorded with the definition .*/ddc\.py"):
-        gather([tmp_path])
+        gather(valid([tmp_path]))
     rewrite_about(path, kernel="nowhere", definition="nowhere")
     with pytest.raises(
         UsageError, match=r"nowhere is not installed here: give the path of its definition, --kernel PATH"
     ):
-        gather([tmp_path])
+        gather(valid([tmp_path]))
 
 
 HOSTILE = 'x"""\nopen("ran", "w")\n"""\\'
@@ -147,6 +147,6 @@ def test_what_a_definition_raises_for_a_record_is_a_reason(tmp_path: Path, caplo
     broken.with_name("divides.cu.j2").write_text(Path(EXAMPLE).with_name("detect.cu.j2").read_text())
     record(tmp_path / "results", H200, MEDIANS)
     record(tmp_path / "results", A100, MEDIANS)
-    wisdom, *_ = gather([tmp_path / "results"], kernels=[broken])
+    wisdom, *_ = gather(valid([tmp_path / "results"], kernels=[broken]))
     assert [entry.device.name for entry in wisdom.entries] == ["NVIDIA H200"]
     assert "can no longer run" in caplog.text and "unsupported() raises AssertionError" in caplog.text

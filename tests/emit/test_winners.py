@@ -8,7 +8,7 @@ import pytest
 
 from autotune import UsageError
 from autotune.devices.cuda import of_architecture
-from autotune.emit.winners import gather
+from autotune.emit.winners import gather, valid
 from autotune.emit.writer import write_package
 from autotune.runtime.lookup import DEFAULT as DEFAULT_TIER
 from autotune.runtime.lookup import choose
@@ -26,7 +26,7 @@ def test_verdict_counts_before_the_search(tmp_path: Path) -> None:
     verdict = unsealed((path / "verdict.json").read_text())
     trials = [unsealed(line) for line in (path / "trials.jsonl").read_text().splitlines()]
     (path / "verdict.json").write_text(json.dumps({**verdict, "winner": {**trials[2], "median_s": 19e-6}}))
-    wisdom, *_ = gather([tmp_path], kernels=KERNELS)
+    wisdom, *_ = gather(valid([tmp_path], kernels=KERNELS))
     assert wisdom.entries[0].config == TALL
     assert wisdom.entries[0].evidence.median_s == 19e-6
 
@@ -37,7 +37,7 @@ def test_without_verdict_the_fastest_measured_counts(tmp_path: Path) -> None:
     with open(path / "trials.jsonl", "a") as file:
         file.write(json.dumps({**wrong, "status": "wrong", "median_s": 1e-9, "config": {"BLOCK_C": 32}}) + "\n")
         file.write('{"number": 9, "status": "measured", "median_s": 1e-9, "conf')  # a kill in mid-line
-    wisdom, *_ = gather([tmp_path], kernels=KERNELS)
+    wisdom, *_ = gather(valid([tmp_path], kernels=KERNELS))
     assert wisdom.entries[0].config == WIDE
     assert wisdom.entries[0].evidence.speed_up == pytest.approx(1.5)
 
@@ -47,13 +47,13 @@ def test_a_configs_last_trial_counts(tmp_path: Path) -> None:
     fastest = unsealed((path / "trials.jsonl").read_text().splitlines()[1])
     with open(path / "trials.jsonl", "a") as file:
         file.write(json.dumps({**fastest, "status": "wrong", "median_s": None, "stamp": "newer"}) + "\n")
-    assert gather([tmp_path], kernels=KERNELS)[0].entries[0].config == TALL
+    assert gather(valid([tmp_path], kernels=KERNELS))[0].entries[0].config == TALL
 
 
 def test_newer_of_two_records_of_one_thing(tmp_path: Path) -> None:
     record(tmp_path / "a", H200, {DEFAULT: 30.0, TALL: 1.0}, started="2026-01-01T00:00:00+00:00")
     record(tmp_path / "b", H200, {DEFAULT: 30.0, WIDE: 9.0}, started="2026-02-01T00:00:00+00:00")
-    entries = gather([tmp_path], kernels=KERNELS)[0].entries
+    entries = gather(valid([tmp_path], kernels=KERNELS))[0].entries
     assert [e.config for e in entries] == [WIDE]
 
 
@@ -70,7 +70,7 @@ def test_a_changed_template_makes_a_winner_stale(tmp_path: Path, caplog: pytest.
 
 def test_where_the_recorded_default_is_too_large_for_some_gpus_the_package_has_one_for_all() -> None:
     (folder,) = (RESULTS / "NVIDIA_H200" / "channelise").glob("taps=32,n_channels=1024,*")
-    wisdom, sources, *_ = gather([folder])
+    wisdom, sources, *_ = gather(valid([folder]))
     (of_any,) = wisdom.fallbacks  # the recorded one has 137 KiB of shared memory
     kernel, entry = load_kernel("channelise"), wisdom.entries[0]
     assert of_any.source_key in sources

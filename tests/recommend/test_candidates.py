@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from math import exp, log, log2
+from math import exp, fsum, log, log2
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from autotune.core.device import Device as AnyDevice
 from autotune.core.problem import named_fields
 from autotune.recommend import learning
 from autotune.recommend.candidates import candidates, scores
+from autotune.recommend.distance import apart
 from autotune.recommend.experience import Experience, MeasuredProblem, as_json, read_experience
 from autotune.recommend.learning import MOST_ROWS, OF_OTHER_KERNELS, learnt, with_losses
 from autotune.recommend.model_columns import ABSENT, ModelColumns
@@ -198,6 +199,12 @@ def test_it_survives_json_and_is_the_same_each_time(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------------- columns
+def test_a_distance_is_the_same_in_any_order_of_the_fields() -> None:
+    """Names have another order in each process: a sum rounded on its way would make equally near problems unequal."""
+    one = {f"n_{name}": 7 for name in "abcdefg"}
+    assert apart(one, dict.fromkeys(one, 1)) == fsum([log2(7)] * 7) != sum([log2(7)] * 7)
+
+
 def test_columns_are_octaves_words_and_steps_from_the_rule() -> None:
     columns = ModelColumns.of([({"n_time": 64, "window": "hann"}, [DEFAULT, Config(BLOCK_C=32, MODE="a")])])
     assert columns.names[:5] == ("n_time", "window", "bytes", "operations", "multiprocessors")

@@ -172,7 +172,7 @@ class RecordSource(ConfigSource):
 
     def read(self, kernel: AnyKernel, device: Device) -> KnownKernel:
         from ...analysis.experiences import experiences, measured_problem
-        from ...emit.winners import gather
+        from ...emit.winners import gather, valid
 
         place = kernel.name, device.arch
         nothing = partial(KnownKernel, kernel, Wisdom((), ()), Durations(kernel, (), device.arch), Predictor(dict))
@@ -181,7 +181,7 @@ class RecordSource(ConfigSource):
             why = f"nothing of {kernel.name} is recorded on {device.name}, nor on another device of {device.arch}"
             return nothing(why)
         try:
-            found = gather(here)
+            found = gather(valid(here))
         except UsageError as error:
             return nothing(clipped(one_line(str(error).removeprefix("nothing can be emitted:")), LONGEST_REASON))
         problems = (measured_problem(sweep) for sweep in found.sweeps if sweep.median_s)
