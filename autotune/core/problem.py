@@ -74,8 +74,9 @@ def replacements(problem: P, name: str, values: Iterable[object]) -> Iterator[P 
     """Yields ``replaced`` for each value of a field. Its class may refuse thousands, so the others are read once."""
     kind, given = type(problem), {each.name: getattr(problem, each.name) for each in fields(problem) if each.init}
     for value in values:
+        given[name] = value
         try:
-            yield kind(**{**given, name: value})
+            yield kind(**given)
         except REFUSALS:
             yield None
 
