@@ -3,9 +3,13 @@
 What is listed here is public. A definition needs the first group only.
 """
 
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from .system.quiet_start import end_quietly
+
+end_quietly()
+
+from importlib import import_module  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
 
 _root = Path(__file__).resolve().parent.parent
 if (_root / "kernels" / "__init__.py").is_file() and (_root / "templates").is_dir():

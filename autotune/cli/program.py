@@ -15,6 +15,7 @@ import typer
 
 from ..core.errors import TrialFailure, UsageError, one_line
 from ..system.installation import VERSION
+from ..system.quiet_start import interrupts
 from .commands.options import BOTH_WORDS
 from .console import only_data, stderr, stdout, whole_streams
 from .help import EXAMPLES, CommandsInGroups, HelpfulCommand
@@ -101,6 +102,7 @@ def every_command(
 
 def main() -> None:
     """Runs the command line; every expected error becomes one line on stderr."""
+    interrupts()
     whole_streams()
     gc.set_threshold(50_000, 20, 50)  # records are millions of values that stay, and few of ours are cycles
     try:

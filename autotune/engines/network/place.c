@@ -58,6 +58,7 @@ struct placing {
     int64_t *seen_of; /* [kept_chunks]: the chunk that a row is of; -1: none yet */
     int64_t *stopped; /* [n_senders]: the newest heap when a sender stopped, + 2; 0: it sends; a group shares it */
     int64_t *n_stops; /* how many senders have stopped, or stop heaps came; a group shares it */
+    int64_t *known;   /* [2]: `newest` and `known_ns` of the group; a live one shares them */
     int64_t *offset;  /* samples from a multiple of a heap's to each heap's time; -1: not known yet; a group shares it */
     struct sender *senders; /* [n_senders + 1]: the last one is of heaps whose sender is not known */
     uint8_t *descriptors;   /* [n_senders][MOST_DESCRIPTOR]: the first packet of each sender's descriptors */
@@ -80,6 +81,21 @@ static int64_t now_ns(const struct placing *p)
         return p->clock_ns;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Raises what a group shares to a value. */
+static void raise_to(int64_t *shared, int64_t value)
+{
+    int64_t now = __atomic_load_n(shared, __ATOMIC_RELAXED);
+    while (now < value && !__atomic_compare_exchange_n(shared, &now, value, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        ;
+}
+
+/* Takes over what the other members of the group know: while one goes on, a far time of another is not believed. */
+static void learn(struct placing *p)
+{
+    raise_to(&p->newest, __atomic_load_n(p->known, __ATOMIC_ACQUIRE));
+    raise_to(&p->known_ns, __atomic_load_n(p->known + 1, __ATOMIC_ACQUIRE));
 }
 
 /* Returns the time that has `time` as its 48 bits and is nearest to the newest heap's; no time is negative. */
@@ -129,9 +145,10 @@ static int is_believed(struct placing *p, int64_t n, int64_t rest, int64_t sende
         p->far_sender = -1; /* the stream begins here, or goes on after a gap */
     }
     p->n_far = 0;
-    p->known_ns = now;
     if (n > p->newest)
         p->newest = n;
+    raise_to(p->known, p->newest);
+    raise_to(p->known + 1, now);
     return 1;
 }
 
@@ -212,6 +229,7 @@ void place_heap(void *given_data, size_t n_bytes, void *given_placing)
     const int64_t *items = data->items;
     int64_t time, n, rest, offset, is_other, chunk, who, flag, now = now_ns(p);
     (void)n_bytes; /* a later spead2 may have more fields, after these */
+    learn(p);
 
     if (items[STREAM_CONTROL] == STREAM_STOP) {
         count(sender, STOPS, 0);

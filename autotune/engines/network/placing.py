@@ -121,7 +121,7 @@ class PlacingStruct(ctypes.Structure):
         *("kept_chunks", "ahead_chunks", "most_jump", "confirm", "quiet_ns"),
         *("near", "begin", "n_enders", "first_channel", "is_numbered", "takes_offset"),
     )
-    POINTERS = ("seen", "seen_of", "stopped", "n_stops", "offset", "senders", "descriptors")
+    POINTERS = ("seen", "seen_of", "stopped", "n_stops", "known", "offset", "senders", "descriptors")
     STATE = ("newest", "known_ns", "far", "n_far", "far_rest", "far_sender", "n_described", "jumped_to", "clock_ns")
     _fields_ = [
         *((name, ctypes.c_int64) for name in SETTINGS),
@@ -135,24 +135,30 @@ class Placing:
 
     ``senders``: SENDER [n_senders + 1], which the stream's thread writes; the last one has heaps whose sender is not
     known. ``clock_ns``: a time in nanoseconds that tests use instead of the clock; -1 takes the clock. ``beside``:
-    another member of the group, whose offset this one shares; with ``shares_stops`` also its account of stop heaps: the
-    last one pushes chunks out, and must not do so while other members still receive.
+    another member of the group, whose offset this one shares; with ``is_live`` also the newest time, and its account of
+    stop heaps: the last one pushes chunks out, and must not do so while other members still receive.
 
     Raises:
         UsageError: when there is no compiler, or it cannot compile place.c.
     """
 
     def __init__(
-        self, rules: PlaceRules, *, clock_ns: int = -1, beside: "Placing | None" = None, shares_stops: bool = True
+        self,
+        rules: PlaceRules,
+        *,
+        clock_ns: int = -1,
+        beside: "Placing | None" = None,
+        is_live: bool = True,
+        shares_stops: bool = True,
     ) -> None:
         self.rules, n = rules, rules.n_senders
         self.seen = np.zeros((rules.kept_chunks, rules.chunk_heaps * n), np.uint8)
         self.seen_of = np.full(rules.kept_chunks, -1, np.int64)
         self.senders, self._descriptors = np.zeros(n + 1, SENDER), np.zeros((n, MOST_DESCRIPTOR), np.uint8)
         self._offset: np.ndarray = np.array([-rules.takes_offset], np.int64) if beside is None else beside._offset
-        self._stopped, self._n_stops = np.zeros(n, np.int64), np.zeros(1, np.int64)
-        if beside is not None and shares_stops:
-            self._stopped, self._n_stops = beside._stopped, beside._n_stops
+        self._stopped, self._n_stops, self._known = np.zeros(n, np.int64), np.zeros(1, np.int64), np.array([-1, 0])
+        if beside is not None and is_live:
+            self._stopped, self._n_stops, self._known = beside._stopped, beside._n_stops, beside._known
         settings = asdict(rules) | {
             "sender_flags": rules.chunk_heaps if rules.by_sender else 1,
             "time_flags": 1 if rules.by_sender else n,
@@ -163,6 +169,7 @@ class Placing:
             seen_of=self.seen_of.ctypes.data,
             stopped=self._stopped.ctypes.data,
             n_stops=self._n_stops.ctypes.data,
+            known=self._known.ctypes.data,
             offset=self._offset.ctypes.data,
             senders=self.senders.ctypes.data,
             descriptors=self._descriptors.ctypes.data,

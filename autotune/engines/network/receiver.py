@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -115,10 +116,12 @@ class Receiver:
         )
         # A lossless member waits until all others have pushed a chunk out. A lossy one pushes it out for all.
         self._each_ends = is_lossless
+        self._n_enders = max(1, rules.n_enders // n_members) if is_lossless else rules.n_enders  # the stops of a member
         if listening.is_file:
-            rules = replace(rules, n_enders=NEVER, quiet_ns=0)  # a gap takes no time to read
-        elif self._each_ends:
-            rules = replace(rules, n_enders=max(1, rules.n_enders // n_members))
+            self._n_enders, rules = NEVER, replace(rules, quiet_ns=0)  # a gap takes no time to read
+        # The ends of TCP connections push all out, and until all have stopped each sender may start again.
+        is_pushed_out = listening.is_file or (is_lossless and listening.transport == "tcp")
+        rules = replace(rules, n_enders=NEVER if is_pushed_out else self._n_enders)
         self._rules, self._listening, self._n_arrays = rules, listening, len(arrays)
         self._data, self._free = (spead2.recv.ChunkRingbuffer(len(arrays)) for _ in range(2))
         self._group = spead2.recv.ChunkStreamRingGroup(config, self._data, self._free)
@@ -253,6 +256,11 @@ class Receiver:
         since = self._waits_since
         return 0.0 if since is None else time.monotonic() - since
 
+    def idle_s(self, member: int, quiet_s: float) -> float:
+        """Returns the seconds for which a sender, whose last heap came ``quiet_s`` ago, could have sent and has not."""
+        doors = self._doors[member] if member < len(self._doors) else []
+        return min((door.idle_s for door in doors), default=min(self.waits_s, quiet_s))
+
     # ------------------------------------------------------------------ parts
     def _add_member(self, listening: Listening, member: int, max_heaps: int, n_substreams: int) -> None:
         config = spead2.recv.StreamConfig(
@@ -264,7 +272,7 @@ class Receiver:
             explicit_start=True,
         )
         beside = self._placings[0] if self._placings else None
-        placing = Placing(self._rules, beside=beside, shares_stops=not self._each_ends)
+        placing = Placing(self._rules, beside=beside, is_live=not self._each_ends)
         chunks = spead2.recv.ChunkStreamConfig(
             items=list(self._rules.items),
             max_chunks=self._rules.built_chunks,
@@ -293,13 +301,16 @@ class Receiver:
             else:
                 self._away_since.setdefault(member, now)
         have_all = any(self._doors) and len(self._away_since) == len(members)
+        if all(self._has_gone(m) or placing.n_stops >= self._n_enders for m, placing in enumerate(self._placings)):
+            for door in chain.from_iterable(self._doors):
+                door.end(cuts=True)
         for member, since in self._away_since.items():
             if have_all or (self._each_ends and now - since > away_s):
                 for door in self._doors[member]:
                     door.end()
         if self._each_ends and patience_s is not None and self.waits_s > patience_s:
             for member in filter(self._is_behind, members):
-                for door in self._doors[member] if self._placings[member].quiet_s > patience_s else ():
+                for door in self._doors[member] if self.idle_s(member, 0.0) > patience_s else ():
                     door.end(cuts=True)
         return have_all and all(map(self._has_gone, members))
 
@@ -313,8 +324,8 @@ class Receiver:
         return bool(doors) and all(door.has_ended for door in doors)
 
     def _have_ended(self) -> bool:
-        placings, n = enumerate(self._placings), self._rules.n_enders
-        return all(placing.n_stops >= n or self._has_gone(member) for member, placing in placings)
+        placings, n = enumerate(self._placings), self._n_enders
+        return all(self._has_gone(m) if self._doors[m] else placing.n_stops >= n for m, placing in placings)
 
     def _next(self) -> spead2.recv.Chunk | None:
         is_quiet, self._waits_since = False, time.monotonic()

@@ -26,10 +26,6 @@ class Sender:
     said: dict[str, int]
     quiet_s: float | None
 
-    def is_present(self, within_s: float) -> bool:
-        """Returns whether a heap has come within so many seconds."""
-        return self.quiet_s is not None and self.quiet_s < within_s
-
 
 class SenderTally:
     """The accounts of all senders: those of place.c, of all members, and what chunks had when they were taken."""
@@ -37,12 +33,11 @@ class SenderTally:
     def __init__(self, rules: PlaceRules, placings: Sequence[Placing]) -> None:
         self._rules, self._placings = rules, placings
         self._came, self._begun = np.zeros((2, rules.n_senders), np.int64)  # whole heaps, and heaps with any packet
-        self._first_heap, self._last_chunk = -1, -1  # numbers
+        self._n_sent, self._last_chunk = 0, -1  # heaps that any sender has sent; the newest chunk's number
 
     def took(self, chunk: int, came: np.ndarray, begun: np.ndarray) -> None:
         """Count a chunk: bool and uint8 [heaps], in its order, whether all or any of a heap's packets came."""
-        if self._first_heap < 0 and came.any():
-            self._first_heap = chunk * self._rules.chunk_heaps + int(self._by_sender(came).any(axis=1).argmax())
+        self._n_sent += int(self._by_sender(came).any(axis=1).sum())
         self._last_chunk = max(self._last_chunk, chunk)
         self._came += np.count_nonzero(self._by_sender(came), axis=0)
         self._begun += np.count_nonzero(self._by_sender(begun), axis=0)
@@ -65,7 +60,7 @@ class SenderTally:
             "placed": self._came + waiting,
             "too_old": np.maximum(0, accepted - self._begun - waiting),
             "incomplete": self._begun - self._came,
-            "missing": np.maximum(0, self._n_due() - self._came),
+            "missing": self._n_sent - self._came,
             **{name: rows[name][:-1] for name in ("misnumbered", "saturated")},
         }
         found = []
@@ -77,12 +72,6 @@ class SenderTally:
             quiet_s = (now_ns - int(row["last_ns"])) * 1e-9 if row["last_ns"] else None
             found.append(Sender(name, {each: counts[each] for each in OWN} | known if known else counts, said, quiet_s))
         return found
-
-    def _n_due(self) -> int:
-        """Returns the heaps of each sender from the first one of any to the last one in chunks that were taken."""
-        newest = max(int(placing.struct.newest) for placing in self._placings)
-        end = min((self._last_chunk + 1) * self._rules.chunk_heaps, newest + 1)
-        return 0 if self._first_heap < 0 else end - self._first_heap
 
     def _rows(self) -> np.ndarray:
         """Returns SENDER [n_senders + 1] of all members together."""

@@ -8,6 +8,7 @@ process, to which a thread passes whole packets on; this costs a copy. A sender 
 import selectors
 import socket
 import threading
+import time
 from contextlib import ExitStack, suppress
 
 from .endpoints import Endpoint
@@ -41,6 +42,7 @@ class TcpDoor:
         self._asked, self._asking = socket.socketpair()
         self._asking.setblocking(False)  # asked often, when nobody reads it any more
         self._sender: socket.socket | None = None
+        self._idle_since: float | None = time.monotonic()
         self._thread = threading.Thread(target=self._serve, name="autotune-tcp-door", daemon=True)
         self._thread.start()
 
@@ -53,6 +55,12 @@ class TcpDoor:
     def is_away(self) -> bool:
         """Returns whether the sender has closed its connection, and none has come since."""
         return self._is_away.is_set()
+
+    @property
+    def idle_s(self) -> float:
+        """Returns the seconds for which it has waited for a sender or for its bytes; 0 while it passes bytes on."""
+        since = self._idle_since
+        return 0.0 if since is None else time.monotonic() - since
 
     def end(self, cuts: bool = False) -> None:
         """Takes nobody any more; ``has_ended`` tells when spead2 has read all. It may be called often.
@@ -150,11 +158,13 @@ class TcpDoor:
         view = memoryview(piece)
         with suppress(ConnectionError):  # it was killed
             while filled < PIECE and (n := sender.recv_into(view[filled:])):
+                self._idle_since = None
                 filled += n
                 whole = whole_packets(piece, filled, prefix)
                 self._to_inner.sendall(view[:whole])
                 piece[: filled - whole] = piece[whole:filled]
                 filled -= whole
+                self._idle_since = time.monotonic()
         sender.close()
 
 

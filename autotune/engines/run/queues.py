@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -65,8 +65,9 @@ class Buckets(Generic[B]):
 
     def __init__(self, buckets: list[B], ending: Ending, is_input: bool = False) -> None:
         self._ending, self._n, self._is_input = ending, len(buckets), is_input
-        self._free: SimpleQueue[B] = SimpleQueue()
-        self._filled: SimpleQueue[B | None] = SimpleQueue()
+        # A SimpleQueue's timeout is no more one when a signal's handler outlasts it: then it waits for ever.
+        self._free: Queue[B] = Queue()
+        self._filled: Queue[B | None] = Queue()
         self._next: list[B | None] = []  # the bucket that `wait` found; `take` returns it first
         for bucket in buckets:
             self._free.put(bucket)
@@ -131,7 +132,7 @@ class Buckets(Generic[B]):
     def _is_over(self) -> bool:
         return self._ending.failed.is_set() or (self._is_input and self._ending.asked.is_set())
 
-    def _get(self, queue: SimpleQueue[T]) -> T:
+    def _get(self, queue: Queue[T]) -> T:
         while not self._is_over:
             with suppress(Empty):
                 return queue.get(timeout=POLL_S)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from weakref import ref
 
 from ..files.reading import Tell
@@ -83,8 +84,8 @@ class Alarms:
     def _reasons(self, served: Served, now: float) -> Iterator[tuple[str, str, str, str, float]]:
         """Yields (level, kind, name, text, s that the alarm is held) of each; in the text the name is left out."""
         senders = served.senders()
-        for each in senders[:-1]:
-            if self._is_silent(served, each, senders, now):
+        for who, each in enumerate(senders[:-1]):
+            if self._is_silent(served, who, each, now):
                 yield WARNING, "silent", each.name, f"nothing from {{}} for {SILENT_S:g} s", 0.0
             yield from self._of_sender(served, each, now)
         for doubt in served.source.doubts() if senders else ():
@@ -116,16 +117,12 @@ class Alarms:
             share = saturated / max(1, placed * served.source.heap_samples)
             yield WARNING, "clipped", name, f"{share:.1%} of the samples of {{}} are clipped", HELD_S
 
-    def _is_silent(self, served: Served, sender: Sender, senders: list[Sender], now: float) -> bool:
+    def _is_silent(self, served: Served, who: int, sender: Sender, now: float) -> bool:
         """Returns whether a sender is absent. A sender that waits for the engine, or for another sender, is not."""
-        receiver = served.source.receiver
-        if sender.is_present(SILENT_S) or (now - self._began < SILENT_S and ("silent", sender.name) not in self._on):
-            return False
-        if served.source.is_live or receiver is None:
-            return True
-        most = max(each.counts["placed"] for each in senders[:-1])
-        is_behind = sender.counts["placed"] < most or all(not each.is_present(SILENT_S) for each in senders[:-1])
-        return is_behind and receiver.waits_s >= SILENT_S
+        receiver, quiet_s = served.source.receiver, inf if sender.quiet_s is None else sender.quiet_s
+        if receiver is not None and not served.source.is_live:
+            quiet_s = receiver.idle_s(who, quiet_s)
+        return quiet_s >= SILENT_S and (now - self._began >= SILENT_S or ("silent", sender.name) in self._on)
 
     def _more(self, key: str, count: int) -> int:
         """Returns how much a count has grown since the last look."""

@@ -11,6 +11,7 @@ These events end an engine:
 
 import gc
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -42,6 +43,7 @@ class ServiceState:
     made: list[Counts] = field(default_factory=list)
     senders: Counts = field(default_factory=dict)  # the counts of the engines before, by the sender's name
     seen: Counts = field(default_factory=dict)  # the findings of the last look for alarms
+    is_making: bool = False  # whether an engine is made now
     asked: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -52,9 +54,12 @@ class ServiceState:
             now.engine.stop()
 
     def interrupt(self) -> None:
-        """Ask the service to end, and raise SystemExit while no engine runs, but one is made or waited for."""
+        """Ask the service to end, and raise SystemExit while an engine is made, which may take long.
+
+        Elsewhere it would be lost in what Python calls when it frees an object, and be shown as a traceback.
+        """
         self.stop()
-        if self.now is None:
+        if self.is_making and self.now is None:
             raise SystemExit
 
     def snapshot(self) -> Counts:
@@ -108,16 +113,18 @@ def run_service(
     state.seen = alarms.seen
     with (
         suppress(SystemExit),
+        quiet_where_lost(),
         stopped_by_signals(state.interrupt),
         told_every(status_s, info, lambda: status_line(serving, state)),
         done_every(LOOK_S, lambda: alarms.look(state.now)),
     ):
         while not state.asked.is_set():
+            began, has_begun, state.is_making = time.monotonic(), False, False
             gc.collect()  # it frees memory and sockets of the engine before
-            began, has_begun = time.monotonic(), False
             try:
+                state.is_making = True
                 state.begin(serving.served(near, state.n_engines + 1))
-                has_begun = True
+                has_begun, state.is_making = True, False
                 if state.n_engines == 1:
                     info(f"heaps are received at {serving.listens_at}")
                     if lacking := serving.not_connected:
@@ -212,6 +219,20 @@ def told_every(every_s: float, tell: Tell, line: Callable[[], str]) -> AbstractC
 def stopped_by_signals(stop: Callable[[], None]) -> AbstractContextManager[None]:
     """Makes the first SIGINT or SIGTERM call ``stop``; the second acts as before. It works in the main thread only."""
     return ended_by([signal.SIGINT, signal.SIGTERM], stop)
+
+
+@contextmanager
+def quiet_where_lost() -> Iterator[None]:
+    """Shows no SystemExit that a handler raises in what Python calls when it frees an object, since it goes no further.
+
+    The service then ends when its engine is made.
+    """
+    show = sys.unraisablehook
+    sys.unraisablehook = lambda lost: None if lost.exc_type is SystemExit else show(lost)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = show
 
 
 def _each_added(before: list[Counts], now: list[Counts]) -> list[Counts]:

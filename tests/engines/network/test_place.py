@@ -94,6 +94,22 @@ def test_a_wrong_clock_beside_a_right_one_gets_nowhere() -> None:
     assert placing.unbelieved == (1, (1 << 30) + 319 * 16)
 
 
+@pytest.mark.parametrize("is_live", [True, False])
+def test_a_wrong_clock_in_a_member_of_its_own_gets_nowhere_while_another_goes_on(is_live: bool) -> None:
+    """Members that wait for one another may be far apart, and each has a time of its own."""
+    first = Placing(RULES)
+    second = Placing(RULES, beside=first, is_live=is_live)
+    heaps, names = good(0, 400), Counter[str]()
+    for k in range(0, 800, 2):
+        for placing, heap in ((first, heaps[k]), (second, heaps[k + 1])):
+            off = (1 << 30) * (heap.sender and 100 <= k < 300)
+            late = heap._replace(time=heap.time + off, clock_ns=k * QUIET_NS // 10)
+            names.update(o.name for o in run(placing, [late], place_library().place_heap) if heap.sender)
+    assert (second.jumped_to is None) == is_live
+    if is_live:
+        assert names == {"placed": 300 - 2, "jumped": 100 + 2}
+
+
 @pytest.mark.parametrize("to", [100 + 9, 100 + 999])
 def test_a_gap_is_passed_after_a_while(to: int) -> None:
     names, placing = named([*good(0, 100), *good(to, to + 8, QUIET_NS - 1), *good(to, to + 8, QUIET_NS)])

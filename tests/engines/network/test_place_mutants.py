@@ -61,7 +61,6 @@ ahead > p->most_jump | 0
 p->jumped_to = n * p->heap_samples + rest; | p->jumped_to = n * p->heap_samples;
 p->jumped_to = n * p->heap_samples + rest; |
 p->n_far = 0; |
-p->known_ns = now; |
 if (n > p->newest) |
 if (n > p->newest) | if (0)
 row = chunk % p->kept_chunks | row = 0
@@ -112,6 +111,8 @@ if (items[STATUS] >= 0) |
 p->n_enders && p->newest >= 0 | p->n_enders && p->newest > 0
 p->n_enders && p->newest >= 0 | p->n_enders
 p->chunk_heaps + p->kept_chunks | p->chunk_heaps
+    raise_to(p->known, p->newest); | raise_to(p->known, p->newest + 1);
+raise_to(p->known + 1, now); | raise_to(p->known + 1, now + 1);
 data->heap_index = (size_t)(p->chunk_heaps * p->n_senders); | data->heap_index = 0;
 items[TIME] < 0 || | items[TIME] <= 0 ||
 items[TIME] < 0 || |

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from autotune.engines.f.engine import FEngine
 from autotune.engines.fx.engine import FXEngine
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
+from autotune.engines.run.queues import POLL_S, Buckets, Ending
 from autotune.engines.streams.in_memory import ArraySource, KeptVisibilities, KeptVoltages
 from autotune.engines.streams.samples import Samples
 from autotune.engines.streams.voltages import Batches
@@ -102,6 +104,21 @@ def test_ctrl_c_ends_an_engine_whose_source_is_silent() -> None:
     running.run()
     assert running.is_stopped and source.waits.is_set() and not source.over.is_set()
     source.over.set()
+
+
+@pytest.mark.parametrize("waits", ["wait", "free_soon"])
+def test_a_signal_whose_handler_outlasts_a_wait_does_not_make_it_endless(waits: str) -> None:
+    buckets, has_come = Buckets[int]([], Ending()), threading.Event()
+    before = signal.signal(signal.SIGALRM, lambda number, frame: time.sleep(2 * POLL_S))
+    late = threading.Timer(DEADLINE_S / 4, lambda: (has_come.set(), buckets.give(1), buckets.give_back(1)))
+    late.start()
+    signal.setitimer(signal.ITIMER_REAL, POLL_S / 4)
+    try:
+        found = buckets.wait(POLL_S) if waits == "wait" else buckets.free_soon()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        late.cancel()
+    assert found is None and not has_come.is_set()
 
 
 class Counted(ArraySource):

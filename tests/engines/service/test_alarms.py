@@ -24,7 +24,7 @@ class Stream:
         self.quiet_s: dict[str, float | None] = dict.fromkeys(NAMES, 0.0)
         self.counts = {name: dict.fromkeys(("placed", "repeated", "saturated", "too_old"), 0) for name in NAMES}
         self.said: list[Doubt] = []
-        self.drops, self.kernel_drops, self.behind_s, self.waits_s = 0, 0, 0.0, 0.0
+        self.drops, self.kernel_drops, self.behind_s, self.silent_s = 0, 0, 0.0, [0.0, 0.0, 0.0]
         self.source = self.receiver = self
 
     def senders(self) -> list[Sender]:
@@ -32,6 +32,9 @@ class Stream:
 
     def doubts(self) -> Iterator[Doubt]:
         yield from self.said
+
+    def idle_s(self, member: int, quiet_s: float) -> float:
+        return self.silent_s[member]
 
     def received(self) -> dict[str, int]:
         return {"kernel_drops": self.kernel_drops}
@@ -92,14 +95,13 @@ def test_who_never_came_is_told_after_a_while_and_a_new_engine_does_not_end_the_
 
 
 def test_a_sender_that_waits_for_the_engine_or_for_another_sender_is_not_absent() -> None:
+    """None of them comes through; one of them could send, and does not."""
     watch = Watch()
     watch.stream.is_live = False
     watch.looks(5)
-    for name in ("m000", "m002"):
-        watch.stream.counts[name]["placed"] += 100
-    watch.stream.quiet_s |= dict.fromkeys(("m000", "m001"), 5.0)
+    watch.stream.quiet_s |= dict.fromkeys(NAMES, 5.0)
     assert watch.looks(5, placed=0) == []
-    watch.stream.waits_s = 5.0
+    watch.stream.silent_s[1] = 5.0
     assert watch.looks(5, placed=0) == ["WARNING nothing from m001 for 2 s"]
 
 
