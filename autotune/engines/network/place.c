@@ -35,6 +35,7 @@ enum { SATURATED_SHIFT = 32 };      /* the lowest bit of STATUS's count of satur
 enum { MOST_DESCRIPTOR = 1 << 12 }; /* bytes of a packet of descriptors that is kept; MOST_DESCRIPTOR of placing.py */
 #define TIME_BITS 48
 #define TIME_MASK ((INT64_C(1) << TIME_BITS) - 1)
+#define NUMBER_MASK ((INT64_C(1) << 40) - 1) /* bits above it tell the interface of an F-engine that has several */
 
 /* What one sender's heaps have said and become: SENDER of placing.py. */
 struct sender {
@@ -168,11 +169,17 @@ static int is_first(struct placing *p, int64_t chunk, int64_t flag)
     return 1;
 }
 
+/* Returns the sender that has heaps of this number, where they are numbered in turn; negative: there is no number. */
+static int64_t numbered_sender(const struct placing *p, int64_t number)
+{
+    return number < 0 ? number : (number & NUMBER_MASK) % p->n_senders;
+}
+
 /* Returns the sender of a stop heap, which has no item for it: the number tells, where senders' heaps are numbered in
  * turn. Otherwise it is the sender whose newest heap comes before it, among those who have not stopped. */
 static int64_t stop_sender(const struct placing *p, int64_t number)
 {
-    int64_t own = number % p->n_senders, best = 0, best_number = -2;
+    int64_t own = numbered_sender(p, number), best = 0, best_number = -2;
     if (number >= 0 && p->senders[own].misnumbered == 0)
         return own;
     for (int64_t s = 0; s < p->n_senders; s++) {
@@ -207,7 +214,7 @@ static void note_going(struct placing *p, int64_t who, int64_t n)
 /* Keeps the first packet of each sender's descriptors, for Python. */
 static void keep_descriptor(struct placing *p, const struct place_data *data)
 {
-    int64_t who = p->is_numbered ? data->items[NUMBER] % p->n_senders : p->n_described;
+    int64_t who = p->is_numbered ? numbered_sender(p, data->items[NUMBER]) : p->n_described;
     if (data->packet_size <= MOST_DESCRIPTOR && who >= 0 && who < p->n_senders && !p->senders[who].described) {
         memcpy(p->descriptors + who * MOST_DESCRIPTOR, data->packet, data->packet_size);
         __atomic_store_n(&p->senders[who].described, (int64_t)data->packet_size, __ATOMIC_RELEASE);
@@ -288,7 +295,7 @@ void place_heap(void *given_data, size_t n_bytes, void *given_placing)
     }
     count(sender, ACCEPTED, time);
     sender->number = items[NUMBER];
-    sender->misnumbered += p->is_numbered && items[NUMBER] % p->n_senders != who;
+    sender->misnumbered += p->is_numbered && numbered_sender(p, items[NUMBER]) != who;
     if (items[STATUS] >= 0)
         sender->saturated += items[STATUS] >> SATURATED_SHIFT;
     data->chunk_id = chunk;

@@ -27,12 +27,16 @@ LEAST_PATIENCE = 2  # chunks
 
 @dataclass(frozen=True)
 class Doubt:
-    """A statement of a sender that contradicts the settings, as a line of ``text``. ``n``: the heaps that say it."""
+    """A statement of a sender that contradicts the settings, as a line of ``text``. ``n``: the heaps that say it.
+
+    ``stands``: whether it holds until it is taken back, since it is made once: each heap makes the others again.
+    """
 
     counter: str
     name: str
     n: int
     text: str
+    stands: bool = False
 
 
 class Received:
@@ -133,7 +137,9 @@ class Received:
             }
             if rules.heap_bytes <= PAYLOAD_BYTES:  # a heap of one packet is mixed with no other
                 del texts["misnumbered"]
-            yield from (Doubt(word, name, n, text) for word, text in texts.items() if (n := each.counts.get(word, 0)))
+            for word, text in texts.items():
+                if n := each.counts.get(word, 0):
+                    yield Doubt(word, name, n, text, stands=word == "wrong_descriptors")
 
     def _described(self) -> dict[str, str]:
         """Returns the types that descriptors state, by the sender's name, where they contradict the settings."""

@@ -89,7 +89,7 @@ class Alarms:
                 yield WARNING, "silent", each.name, f"nothing from {{}} for {SILENT_S:g} s", 0.0
             yield from self._of_sender(served, each, now)
         for doubt in served.source.doubts() if senders else ():
-            if self._more(f"{doubt.name}.{doubt.counter}", doubt.n):
+            if self._more(f"{doubt.name}.{doubt.counter}", doubt.n) or doubt.stands:
                 yield ERROR, doubt.counter, doubt.name, doubt.text.replace("{", "{{").replace("}", "}}"), HELD_S
         if (lag_s := clock_lag_s(self._serving, served)) is not None and abs(lag_s) > FAR_S and served.source.is_live:
             where = "behind" if lag_s > 0 else "ahead of"

@@ -5,7 +5,7 @@ from random import Random
 from autotune.engines.network import items
 from autotune.engines.network.placing import MOST_DESCRIPTOR, PlaceRules
 
-from .place_model import WRAP, Heap, Model
+from .place_model import INTERFACE, WRAP, Heap, Model
 
 NEAR_EDGE = (-1, 0, 0, 1)
 
@@ -54,7 +54,7 @@ class Stream:
         self.rules, self.start, self.rng, self.model = rules, start, rng, Model(rules)
         self.heaps: list[Heap] = []
         self.clock_ns = rng.choice((0, rng.randrange(1000)))
-        self.turn, self.is_unruly = 0, rng.random() < 0.3
+        self.turn, self.is_unruly, self.n_interfaces = 0, rng.random() < 0.3, rng.choice((1, 1, 3))
         self.rest = rng.choice((0, rng.randrange(rules.heap_samples))) if rules.takes_offset else 0
 
     @property
@@ -116,7 +116,7 @@ class Stream:
     def spoil(self) -> None:
         """Adds a heap that would be good but for one of its items."""
         rng, rules = self.rng, self.rules
-        number = self.newest + 1
+        number, last = self.newest + 1, self.heaps[-1].turn if self.heaps else 0
         self.add(
             number,
             **rng.choice(
@@ -138,6 +138,8 @@ class Stream:
                     {"sender": -1, "packet_size": MOST_DESCRIPTOR + rng.choice((0, 1))},
                     {"time": -1, "length": 0, "sender": -1, "control": 2},
                     {"time": -1, "length": 0, "sender": -1, "control": 2, "turn": -1},
+                    {"time": -1, "length": 0, "sender": -1, "control": 2, "turn": last},
+                    {"time": -1, "length": 0, "sender": -1, "turn": -1},
                     {"time": -1, "length": rules.heap_bytes + 1},
                     {"length": 0, "sender": rules.n_senders},
                 )
@@ -159,7 +161,8 @@ class Stream:
     def number(self, sender: int) -> int:
         """Returns the number of a heap on the wire: mostly the next one of its sender."""
         self.turn += self.rng.randrange(2)
-        return self.turn * self.rules.n_senders + sender + (self.is_unruly and self.rng.random() < 0.1)
+        interface = self.rng.randrange(self.n_interfaces) * INTERFACE
+        return interface + self.turn * self.rules.n_senders + sender + (self.is_unruly and self.rng.random() < 0.1)
 
     def append(self, heap: Heap) -> None:
         self.model.place(heap)

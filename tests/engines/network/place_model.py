@@ -14,6 +14,7 @@ import numpy as np
 from autotune.engines.network.placing import ACCEPTED, COUNTERS, MOST_DESCRIPTOR, PlaceRules, Placing
 
 WRAP = 1 << 48
+INTERFACE = 1 << 40  # heaps of an F-engine's interface i have numbers from i times this on
 
 
 class Heap(NamedTuple):
@@ -73,7 +74,7 @@ class Model:
             self.last_ns[sender] = heap.clock_ns
         if outcome.name == "placed":
             self.accepted.setdefault(sender, []).append(heap)
-            if self.rules.is_numbered and heap.turn != -1 and heap.turn % self.rules.n_senders != sender:
+            if self.rules.is_numbered and heap.turn != -1 and self.numbered(heap.turn) != sender:
                 self.misnumbered.add(sender)
         return outcome
 
@@ -126,11 +127,15 @@ class Model:
     def who_stops(self, wire_number: int) -> int:
         """Returns the sender that a stop heap's number tells, or else the newest heap before it."""
         senders = range(self.rules.n_senders)
-        if wire_number >= 0 and wire_number % len(senders) not in self.misnumbered:
-            return wire_number % len(senders)
+        if wire_number >= 0 and self.numbered(wire_number) not in self.misnumbered:
+            return self.numbered(wire_number)
         last = {who: self.accepted[who][-1].turn if who in self.accepted else 0 for who in senders}
         going = [who for who in senders if who not in self.stopped]
         return max(going, key=lambda who: last[who] if last[who] < wire_number else -1, default=0)
+
+    def numbered(self, wire_number: int) -> int:
+        """Returns the sender of a heap with this number, which counts the heaps of one of its interfaces."""
+        return wire_number % INTERFACE % self.rules.n_senders
 
     def goes_on(self, who: int, number: int) -> None:
         """Forgets that a sender has stopped, once it sends heaps a chunk later, unless all have stopped."""
@@ -138,7 +143,7 @@ class Model:
             del self.stopped[who]
 
     def describe(self, heap: Heap) -> None:
-        who = heap.turn % self.rules.n_senders if self.rules.is_numbered and heap.turn >= 0 else len(self.described)
+        who = self.numbered(heap.turn) if self.rules.is_numbered and heap.turn >= 0 else len(self.described)
         if self.rules.is_numbered and heap.turn < 0:
             return
         if who < self.rules.n_senders and heap.packet_size <= MOST_DESCRIPTOR:
@@ -153,7 +158,7 @@ class Model:
             assert rows["last_ns"][who] == self.last_ns.get(who, 0)
         for who, heaps in self.accepted.items():
             numbers = [heap.turn for heap in heaps if heap.turn != -1] if self.rules.is_numbered else []
-            assert rows["misnumbered"][who] == sum(number % n != who for number in numbers)
+            assert rows["misnumbered"][who] == sum(self.numbered(number) != who for number in numbers)
             assert rows["saturated"][who] == sum(heap.status >> 32 for heap in heaps if heap.status != -1)
         assert {who: len(packet) for who, packet in placing.descriptors.items()} == self.described
         assert all(packet == PACKET[: len(packet)] for packet in placing.descriptors.values())

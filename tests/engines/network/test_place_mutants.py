@@ -91,8 +91,10 @@ n + 2 < stopped + p->chunk_heaps | n + 2 <= stopped + p->chunk_heaps
 n + 2 < stopped + p->chunk_heaps | 0
 || __atomic_load_n(p->n_stops, __ATOMIC_ACQUIRE) >= p->n_enders) | )
 (p->n_stops, -1, __ATOMIC_ACQ_REL) | (p->n_stops, 0, __ATOMIC_ACQ_REL)
-p->is_numbered ? data->items[NUMBER] % p->n_senders : p->n_described | p->n_described
-p->is_numbered ? data->items[NUMBER] % p->n_senders : p->n_described | data->items[NUMBER] % p->n_senders
+p->is_numbered ? numbered_sender(p, data->items[NUMBER]) : p->n_described | p->n_described
+(number & NUMBER_MASK) % | number %
+number < 0 ? number : |
+p->is_numbered ? numbered_sender(p, data->items[NUMBER]) : p->n_described | numbered_sender(p, data->items[NUMBER])
 packet_size <= MOST_DESCRIPTOR | packet_size < MOST_DESCRIPTOR
 && !p->senders[who].described |
         p->n_described++; |
@@ -105,7 +107,7 @@ items[CHANNEL] >= 0 && items[CHANNEL] | items[CHANNEL]
 items[CHANNEL] >= 0 && items[CHANNEL] != p->first_channel | 0
 sender->number = items[NUMBER]; |
 sender->misnumbered += p->is_numbered && | sender->misnumbered +=
-items[NUMBER] % p->n_senders != who; | 0;
+numbered_sender(p, items[NUMBER]) != who; | 0;
 >> SATURATED_SHIFT; | >> 31;
 if (items[STATUS] >= 0) |
 p->n_enders && p->newest >= 0 | p->n_enders && p->newest > 0

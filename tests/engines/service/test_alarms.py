@@ -138,3 +138,12 @@ def test_a_contradiction_is_one_line_as_long_as_it_lasts() -> None:
         watch.stream.said = [Doubt("wrong_channels", "m001", n, "m001 says {64}")]
         assert watch.looks(LOOK_S) == (["ERROR m001 says {64}"] if n == 1 else [])
     assert watch.looks(HELD_S + 1) == ["INFO over after 4.0 s: m001 says {64}"]
+
+
+def test_a_contradiction_that_is_stated_once_stands_until_another_engine_begins() -> None:
+    watch = Watch()
+    watch.stream.said = [Doubt("wrong_descriptors", "m001", 1, "m001 describes 16 bits", stands=True)]
+    assert watch.looks(LOOK_S) == ["ERROR m001 describes 16 bits"]
+    assert watch.looks(10 * HELD_S) == []
+    watch.stream.said = []
+    assert watch.looks(HELD_S + 1)[0].startswith("INFO over after 30")
