@@ -6,9 +6,11 @@ import sys
 
 def end_quietly() -> None:
     """Let Ctrl-C end this process at once if it starts the command, until ``interrupts`` is called."""
-    words = [*sys.orig_argv, ""]
-    is_module = sys.argv[:1] == ["-m"] and words[words.index("-m") + 1] == "autotune"
-    if (is_module or sys.argv[0].endswith("/autotune")) and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+    first, words = "".join(sys.argv[:1]), sys.orig_argv
+    of_modules = {module for option, module in zip(words, words[1:]) if option[:1] == "-" and option[-1] == "m"}
+    if ((first == "-m" and "autotune" in of_modules) or first.endswith("/autotune")) and signal.getsignal(
+        signal.SIGINT
+    ) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

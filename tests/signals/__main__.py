@@ -22,7 +22,7 @@ def command(seed: int, fed: Fed) -> tuple[str, list[str], float]:
     with tempfile.TemporaryDirectory(prefix="autotune-signals-") as name:
         ended = processes.run(seed, Path(name), fed)
     what = f"{ended.what}{'' if ended.has_begun else ', starting'}"
-    if processes.is_before_us(ended):
+    if processes.is_before_us(ended) and ended.status is not None:
         return f"{what}, Python itself", [], ended.took_s
     return what, [f"seed {seed}, {fault}" for fault in processes.faults(ended, MOST_S)], ended.took_s
 

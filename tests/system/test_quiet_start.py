@@ -22,6 +22,8 @@ def handler() -> Iterator[None]:
         (["-m"], ["python", "-m", "autotune", "sweep"], True),
         (["/usr/bin/autotune", "sweep"], ["python", "/usr/bin/autotune", "sweep"], True),
         (["-m"], ["python", "-m", "pytest", "autotune"], False),
+        (["-m"], ["python", "-Im", "autotune"], True),
+        ([], ["embedded"], False),
         (["mine.py"], ["python", "mine.py"], False),
         ([""], ["python"], False),
     ],

@@ -143,13 +143,7 @@ class Placing:
     """
 
     def __init__(
-        self,
-        rules: PlaceRules,
-        *,
-        clock_ns: int = -1,
-        beside: "Placing | None" = None,
-        is_live: bool = True,
-        shares_stops: bool = True,
+        self, rules: PlaceRules, *, clock_ns: int = -1, beside: "Placing | None" = None, is_live: bool = True
     ) -> None:
         self.rules, n = rules, rules.n_senders
         self.seen = np.zeros((rules.kept_chunks, rules.chunk_heaps * n), np.uint8)

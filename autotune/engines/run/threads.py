@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -68,6 +69,13 @@ def ended_by(numbers: Sequence[signal.Signals], stop: Callable[[], None]) -> Ite
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def sleep_unless(asked: threading.Event, seconds: float) -> None:
+    """Sleeps until ``asked`` is set. Its ``wait`` holds a lock, on which a signal's handler that sets it would hang."""
+    end = time.monotonic() + seconds
+    while not asked.is_set() and (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, POLL_S))
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from ..network.endpoints import Endpoint
 from ..network.items import DIGITISER_HEADER_BYTES
 from ..network.sample_outlet import TTL, SampleOutlet, damage
 from ..run.counters import si
+from ..run.threads import sleep_unless
 from .served import Counts
 from .stream_places import INTERFACE, MOST_FILE, TRANSPORTS, endpoint_lists
 
@@ -143,7 +144,7 @@ class Dsim:
             if not has_told:
                 self.tell(f"waiting for {', '.join(lacking)}, where nobody listens yet")
             has_told = True
-            self.asked.wait(AGAIN_S)
+            sleep_unless(self.asked, AGAIN_S)
 
     def _at_now(self) -> DigitiserSettings:
         """Returns the settings with the time of the first sample, from the file or else from the clock."""
@@ -190,7 +191,7 @@ class Dsim:
             if due is not None:
                 wait = due + place / rate - time.monotonic()
                 if wait > SOON_S:
-                    self.asked.wait(wait)
+                    sleep_unless(self.asked, wait)
                 self.counts.behind_s = max(0.0, -wait)
             for pol, (packets, numbers) in enumerate(planned):
                 here = slice(place, place + BURST)

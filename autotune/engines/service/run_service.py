@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from ...core.errors import UsageError, one_line
 from ..files.reading import Tell
 from ..network.receiver import JumpedError
-from ..run.threads import ended_by
+from ..run.threads import ended_by, sleep_unless
 from .alarms import LOOK_S, Alarms
 from .served import LEVELS, Counts, Served, Serving, added, at_level, clock_time, counts_text, lag_text, made_text
 
@@ -54,10 +54,7 @@ class ServiceState:
             now.engine.stop()
 
     def interrupt(self) -> None:
-        """Ask the service to end, and raise SystemExit while an engine is made, which may take long.
-
-        Elsewhere it would be lost in what Python calls when it frees an object, and be shown as a traceback.
-        """
+        """Ask the service to end, and raise SystemExit while an engine is made, which may take long."""
         self.stop()
         if self.is_making and self.now is None:
             raise SystemExit
@@ -145,7 +142,7 @@ def run_service(
                 wrong(one_line(str(error)))
                 if has_begun or not state.n_engines:
                     return NOT_TAKEN
-                state.asked.wait(min(2.0**n_tries, LONGEST_WAIT_S))
+                sleep_unless(state.asked, min(2.0**n_tries, LONGEST_WAIT_S))
                 n_tries += 1
             except Exception as error:
                 wrong(one_line(f"the engine has failed: {type(error).__name__}: {error}"))
@@ -223,10 +220,7 @@ def stopped_by_signals(stop: Callable[[], None]) -> AbstractContextManager[None]
 
 @contextmanager
 def quiet_where_lost() -> Iterator[None]:
-    """Shows no SystemExit that a handler raises in what Python calls when it frees an object, since it goes no further.
-
-    The service then ends when its engine is made.
-    """
+    """Shows no SystemExit that a handler raises in what Python calls when it frees an object, where it is lost."""
     show = sys.unraisablehook
     sys.unraisablehook = lambda lost: None if lost.exc_type is SystemExit else show(lost)
     try:

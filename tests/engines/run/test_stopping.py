@@ -16,6 +16,7 @@ from autotune.engines.fx.engine import FXEngine
 from autotune.engines.kernels.choice import Kernels
 from autotune.engines.machine.host_backend import HostBackend
 from autotune.engines.run.queues import POLL_S, Buckets, Ending
+from autotune.engines.run.threads import sleep_unless
 from autotune.engines.streams.in_memory import ArraySource, KeptVisibilities, KeptVoltages
 from autotune.engines.streams.samples import Samples
 from autotune.engines.streams.voltages import Batches
@@ -104,6 +105,19 @@ def test_ctrl_c_ends_an_engine_whose_source_is_silent() -> None:
     running.run()
     assert running.is_stopped and source.waits.is_set() and not source.over.is_set()
     source.over.set()
+
+
+def test_a_handler_that_asks_never_waits_for_a_lock_of_the_thread_that_sleeps() -> None:
+    """It comes at any instruction of a thread that begins to sleep again and again."""
+    for _ in range(300):
+        asked, late = threading.Event(), threading.Timer(DEADLINE_S, os._exit, [1])
+        before = signal.signal(signal.SIGALRM, lambda number, frame, asked=asked: asked.set())  # type: ignore[misc]
+        late.start()
+        signal.setitimer(signal.ITIMER_REAL, 0.002)
+        while not asked.is_set():
+            sleep_unless(asked, 1e-6)
+        signal.signal(signal.SIGALRM, before)
+        late.cancel()
 
 
 @pytest.mark.parametrize("waits", ["wait", "free_soon"])

@@ -159,7 +159,7 @@ def test_the_last_sink_that_fails_ends_it() -> None:
 def test_waits_double_up_to_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     taken, waits = UsageError("the port is taken"), list[float]()
     serving = FakeServing("ended", *[taken] * 7, "stopped")
-    monkeypatch.setattr(serving.state.asked, "wait", waits.append)
+    monkeypatch.setattr(module, "sleep_unless", lambda asked, seconds: waits.append(seconds))
     run(serving)
     assert waits == [1, 2, 4, 8, 16, 30, 30]
 
