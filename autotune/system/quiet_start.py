@@ -6,11 +6,10 @@ import sys
 
 def end_quietly() -> None:
     """Let Ctrl-C end this process at once if it starts the command, until ``interrupts`` is called."""
-    first, words = "".join(sys.argv[:1]), sys.orig_argv
-    of_modules = {module for option, module in zip(words, words[1:]) if option[:1] == "-" and option[-1] == "m"}
-    if ((first == "-m" and "autotune" in of_modules) or first.endswith("/autotune")) and signal.getsignal(
-        signal.SIGINT
-    ) != signal.SIG_IGN:
+    first, words = "".join(sys.argv[:1]), ["", *sys.orig_argv]
+    option = words[words.index("autotune") - 1] if "autotune" in words[1:] else ""
+    is_command = first.endswith("/autotune") or (first == "-m" and option[:1] == "-" and option[-1:] == "m")
+    if is_command and signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
