@@ -34,6 +34,7 @@ class Command(HelpfulCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command with only its data on standard output; Ctrl-C ends it with one line."""
+        interrupts()  # not before: what it raises in an import may become another error
         try:
             with only_data():
                 return super().invoke(ctx)
@@ -102,7 +103,6 @@ def every_command(
 
 def main() -> None:
     """Runs the command line; every expected error becomes one line on stderr."""
-    interrupts()
     whole_streams()
     gc.set_threshold(50_000, 20, 50)  # records are millions of values that stay, and few of ours are cycles
     try:
