@@ -62,6 +62,10 @@ HEAPS: dict[str, Draw] = {
 }
 LEGAL: dict[str, dict[str, Draw]] = {  # what the page of each kernel says that a baked field may be
     "accumulate": {"n_accumulators": octaves(0, 10)},
+    "beamform": {  # nibbles need another field
+        **{"n_beams": octaves(0, 12), "n_times": lambda rng: 4 * rng.randint(1, 512), "bits": one_of(4)},
+        **{"mixes": one_of(True), "dither": one_of(True), "precision": one_of("half", "planes")},
+    },
     "channelise": {
         **{"taps": one_of(*range(1, 65)), "n_channels": power(6, 16), "sample_bits": SAMPLES, **HEAPS},
         "precision": one_of("half"),
@@ -106,7 +110,12 @@ class Uncompiled(HostBackend):
 
 def test_every_baked_field_is_asked() -> None:
     fields = {name: set(baked_fields(kernel.problem_type)) for name, kernel in KERNELS.items()}
-    for kernel, name in (("correlate", "n_times"), ("channelise", "nibbles"), ("postproc", "nibbles")):
+    for kernel, name in (
+        ("correlate", "n_times"),
+        ("channelise", "nibbles"),
+        ("postproc", "nibbles"),
+        ("beamform", "nibbles"),
+    ):
         fields[kernel].remove(name)  # it needs another field: below
     assert fields == {name: set(draws) for name, draws in LEGAL.items()}, "say in LEGAL what a new field may be"
 
@@ -150,7 +159,7 @@ def test_what_a_field_needs_besides_is_told() -> None:
                 problem_on(kernel, {"n_times": n_times}, target)
             asked = {"n_times": n_times, "layout": "batches"}
             assert named(problem_on(kernel, asked, target), asked) == asked
-    for name in ("channelise", "postproc"):
+    for name in ("beamform", "channelise", "postproc"):
         with pytest.raises(UsageError, match=r"nibbles=real_high is for bits=4; .*; give bits=4 besides$"):
             KERNELS[name].problem({"nibbles": "real_high"})
     assert kernel.problem({"bits": 4}).n_times == 32 and kernel.problem({"bits": 16}).n_times == 8

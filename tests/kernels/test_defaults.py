@@ -36,6 +36,7 @@ BOUNDS = {
     "pfb_fir": (1.03, 1.55, 40),
     "postproc": (1.03, 1.30, 75),
 }
+NOT_RECORDED = {"beamform"}  # kernels whose defaults no record tells of yet
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,12 @@ def enumerations(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
 
 def test_every_kernel_is_drawn_and_bounded(defaults: Any) -> None:
-    assert set(defaults.KERNELS) == set(BOUNDS) == set(all_kernels())
+    assert set(defaults.KERNELS) == set(BOUNDS) | NOT_RECORDED == set(all_kernels())
+    assert not set(BOUNDS) & NOT_RECORDED
+
+
+def test_kernels_said_to_be_unrecorded_are(sweeps: list[SweepRecord]) -> None:
+    assert not NOT_RECORDED & {sweep.kernel for sweep in sweeps}
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -126,7 +132,7 @@ def test_defaults_that_registers_are_few_for_spill_nothing(
     assert needed.spilled and max(needed.spilled) == 0
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", first_is_quick(sorted(BOUNDS)))
 def test_defaults_are_fast_where_they_were_measured(name: str, defaults: Any, sweeps: list[SweepRecord]) -> None:
     middle, worst, least = BOUNDS[name]
     told = defaults.losses_of_defaults(load_kernel(name), sweeps).told

@@ -21,6 +21,8 @@ from autotune.devices import find_device
 from autotune.rendering.render import _environment, render
 from autotune.runtime import nvrtc
 
+from .test_beamform import GOLDENS as BEAMFORM
+from .test_beamform import KERNEL as BEAMFORM_KERNEL
 from .test_channelise import GOLDENS as CHANNELISE
 from .test_channelise import KERNEL as CHANNELISE_KERNEL
 from .test_correlate import GOLDENS as CORRELATE
@@ -65,6 +67,11 @@ class Family:
 
 
 FAMILIES = (
+    Family(
+        BEAMFORM_KERNEL,
+        "beamform",
+        {"operands": BEAMFORM["planes"], "tensor": BEAMFORM["half"], "": BEAMFORM["staged"]},
+    ),
     Family(
         CHANNELISE_KERNEL,
         "channelise",

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.quick
 
 KERNEL = load_kernel(EXAMPLE)
 BAKED = {"n_time": 100}
-PREPARED = ("accumulate", "channelise", "correlate", "ddc", "dequantize", "pfb_fir", "postproc")
+PREPARED = ("accumulate", "beamform", "channelise", "correlate", "ddc", "dequantize", "pfb_fir", "postproc")
 
 
 def entry(device: Device, n_chan: int, config: Config, *, baked: Mapping[str, Any] = BAKED, **more: Any) -> Entry:

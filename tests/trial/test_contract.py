@@ -336,7 +336,9 @@ def test_inputs_with_nan_are_unchanged_when_their_bits_are() -> None:
     assert compare_arrays(np.array([np.nan, 2.0, -np.inf], np.float32), data, Tolerance()).first_bad == (1,)
 
 
-@pytest.mark.parametrize("name", ["accumulate", "channelise", "correlate", "ddc", "dequantize", "pfb_fir", "postproc"])
+@pytest.mark.parametrize(
+    "name", ["accumulate", "beamform", "channelise", "correlate", "ddc", "dequantize", "pfb_fir", "postproc"]
+)
 def test_the_kernels_keep_the_contract(name: str) -> None:
     kernel = load_kernel(name)
     device = Device(name="any", kind="cuda", arch="sm_90")
