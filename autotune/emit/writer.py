@@ -71,7 +71,7 @@ def write_package(
     if folder.exists() and not (folder / MARK).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists and is not an emitted package (it has no {MARK}); choose another --out")
     found = valid([Path(path) for path in paths], kernels)
-    with ThreadPoolExecutor(1) as beside:  # what learns works in processes of its own
+    with ThreadPoolExecutor(1) as beside:  # processes of their own learn meanwhile
         learning = beside.submit(experiences, found.sweeps, found.definitions, tell)
         wisdom, sources, definitions, _ = gather(found, portfolio)
         known = learning.result()

@@ -80,7 +80,7 @@ def check_textures(numbered: str, path: Path) -> None:
     Raises:
         TrialFailure: render_failed, with the line of the template.
     """
-    if TEXTURE.search(numbered) is None:  # which takes less time than to look for comments
+    if TEXTURE.search(numbered) is None:  # the usual case: to look for comments is slow
         return
     text = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), numbered)
     name, number, depth = path.name, 0, 0
