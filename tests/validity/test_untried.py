@@ -11,7 +11,7 @@ import pytest
 from autotune import Config, Space, since, when
 from autotune.cli.commands.show import show
 from autotune.core.definition import AnyKernel, baked_values, runtime_fields
-from autotune.emit.winners import gather
+from autotune.emit.winners import gather, valid
 from autotune.records.about import About
 from autotune.records.folder import SweepFolder
 from autotune.records.record import SweepRecord
@@ -79,10 +79,10 @@ def test_packages_and_tables_say_so(
 ) -> None:
     monkeypatch.setattr(SweepRecord, "n_configs", 1)
     path = record(tmp_path, H200, {WIDE: 2.0})
-    assert gather([tmp_path], kernels=[EXAMPLE])[0].entries[0].evidence.n_configs == 1
+    assert gather(valid([tmp_path], kernels=[EXAMPLE]))[0].entries[0].evidence.n_configs == 1
     rewrite_about(path, space={name: list(values) for name, values in LESS.items()})
     with caplog.at_level(logging.WARNING):
-        found = gather([tmp_path], kernels=[EXAMPLE])[0].entries[0].evidence
+        found = gather(valid([tmp_path], kernels=[EXAMPLE]))[0].entries[0].evidence
     assert found.n_configs is None, "one is newer"
     assert "detect: 1 sweep could not try BLOCK_T=16, which are newer" in caplog.text
     monkeypatch.setattr("autotune.analysis.show.recorded_kernel", lambda content, named: load_kernel(EXAMPLE))

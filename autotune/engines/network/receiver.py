@@ -340,9 +340,11 @@ class Receiver:
             for placing in self._placings:
                 if placing.jumped_to is not None:
                     raise JumpedError(placing.jumped_to, *placing.step)
-            if self._is_asked.is_set() or (self._have_ended() and is_quiet) or have_gone:
+            is_over = have_gone or self._have_ended()
+            if self._is_asked.is_set() or (is_over and is_quiet):
                 return None
-            is_quiet = not select.select([self._data.data_fd], [], [], LOOK_S)[0]
+            # spead2 passes its last chunks on after it has closed the connections.
+            is_quiet = not select.select([self._data.data_fd], [], [], LOOK_S)[0] and is_over
 
 
 def add_readers(

@@ -65,7 +65,7 @@ class Buckets(Generic[B]):
 
     def __init__(self, buckets: list[B], ending: Ending, is_input: bool = False) -> None:
         self._ending, self._n, self._is_input = ending, len(buckets), is_input
-        # A SimpleQueue's timeout is no more one when a signal's handler outlasts it: then it waits for ever.
+        # A SimpleQueue waits for ever if a signal's handler outlasts its timeout.
         self._free: Queue[B] = Queue()
         self._filled: Queue[B | None] = Queue()
         self._next: list[B | None] = []  # the bucket that `wait` found; `take` returns it first
