@@ -393,10 +393,11 @@ def theirs(air: Air, antenna: int, groups: Sequence[str], again: dict[str, Calla
     """Does the same with a digitiser simulator of the peer for each polarisation."""
     packets = []
     for pol in range(2):
-        name, own = f"dsim{antenna}{pol}", {"signals": THEIRS[2 * antenna + pol], "seed": 2 * antenna + pol}
+        name = f"dsim{antenna}{pol}"
+        own: dict[str, Any] = {"signals": THEIRS[2 * antenna + pol], "seed": 2 * antenna + pol}
         air.of_peer(f"of-{name}", "samples_of", **own)
         packets.append(air.result(f"of-{name}")["packets"][0])
-        again[name] = partial(air.dsim, pol=pol, group=groups[pol], **own)  # type: ignore[arg-type]
+        again[name] = partial(air.dsim, pol=pol, group=groups[pol], **own)
     for pol in range(2):
         again[f"dsim{antenna}{pol}"](f"dsim{antenna}{pol}")
     return np.stack(packets)

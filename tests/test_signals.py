@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,9 +47,9 @@ GOOD = processes.Ended("xengine, SIGINT", True, 1.0, 0.5, 0, '{"engines": 1}', "
         ({"err": "Exception ignored in: x", "has_begun": False, "status": -2}, "it prints a traceback"),
     ],
 )
-def test_a_wrong_end_is_found(wrong: dict[str, object], text: str) -> None:
+def test_a_wrong_end_is_found(wrong: dict[str, Any], text: str) -> None:
     assert processes.faults(GOOD, 3.0) == []
-    assert any(text in fault for fault in processes.faults(replace(GOOD, **wrong), 3.0))  # type: ignore[arg-type]
+    assert any(text in fault for fault in processes.faults(replace(GOOD, **wrong), 3.0))
 
 
 def test_an_engine_that_ends_with_an_error_is_found(tmp_path: Path, fed: Fed, monkeypatch: pytest.MonkeyPatch) -> None:

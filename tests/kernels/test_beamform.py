@@ -105,7 +105,7 @@ def noise(seed: int, channel: int, beam: int, time: int) -> complex:
 
 
 def part_of(problem: Problem, voltages: np.ndarray, index: tuple[int, ...]) -> complex:
-    """Of batch, antenna, channel, time, polarisation."""
+    """Returns one voltage. ``index``: batch, antenna, channel, time, polarisation."""
     found = voltages[index]
     if problem.bits == 8:
         return complex(*found.tolist())

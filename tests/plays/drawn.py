@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from random import Random
+from typing import Any
 
 UDP, EACH, TCP = "udp", "udp, an entry each", "tcp"
 LIVE_S, SILENT_S = 1.2, 3.6  # how long a play lasts, and how long one who is silent must be
@@ -123,7 +124,7 @@ def draw(seed: int, kind: str | None = None, transport: str | None = None) -> Pl
     wraps = rng.random() < 0.1 and kind != "synchronised anew"
     first = (1 << 48) // heap_samples - 120 if wraps else rng.randrange(1 << 12, 1 << 24)
     seconds = SILENT_S + LIVE_S if kind in LONG else LIVE_S + reorder_s
-    about = {
+    about: dict[str, Any] = {
         **dict(seed=seed, transport=transport, n_antennas=n_antennas, bits=bits, channels=channels),
         **dict(first_channel=rng.randrange(n_parts) * channels // n_parts, n_channels=channels // n_parts),
         **dict(spectra=spectra, accumulate=accumulate, batches_per_chunk=batches, period_s=period_s),
@@ -131,15 +132,15 @@ def draw(seed: int, kind: str | None = None, transport: str | None = None) -> Pl
         **dict(packet_bytes=rng.choice((512, 1024, 4096, 8192)), first=first, n_turns=ceil(seconds / period_s)),
         **dict(has_clock=rng.random() < 0.5 and not wraps, all_stop=rng.random() < 0.8),
     }
-    bare = Play(**about, troubles=())  # type: ignore[arg-type]
+    bare = Play(**about, troubles=())
     if kind in OF_ALL:
-        return Play(**about, troubles=(_of_all(kind, bare, rng),))  # type: ignore[arg-type]
+        return Play(**about, troubles=(_of_all(kind, bare, rng),))
     senders = rng.sample(range(n_antennas), n_antennas)[: rng.randint(1, n_antennas - 1)]  # one is always well
     beside = [each for each in kinds if each in OF_ONE and each not in LONG]
     names = [kind, *(rng.choice(beside) for _ in senders[1:])]
     is_ahead = "clock off by heaps" in names
     troubles = tuple(_of_one(name, sender, bare, is_ahead, rng) for name, sender in zip(names, senders, strict=True))
-    return Play(**about, troubles=troubles)  # type: ignore[arg-type]
+    return Play(**about, troubles=troubles)
 
 
 def _warm(play: Play) -> int:

@@ -111,7 +111,7 @@ def test_a_handler_that_asks_never_waits_for_a_lock_of_the_thread_that_sleeps() 
     """It comes at any instruction of a thread that begins to sleep again and again."""
     for _ in range(300):
         asked, late = threading.Event(), threading.Timer(DEADLINE_S, os._exit, [1])
-        before = signal.signal(signal.SIGALRM, lambda number, frame, asked=asked: asked.set())  # type: ignore[misc]
+        before = signal.signal(signal.SIGALRM, lambda *_, asked=asked: asked.set())
         late.start()
         signal.setitimer(signal.ITIMER_REAL, 0.002)
         while not asked.is_set():
